@@ -1,0 +1,61 @@
+# The front door. The real build is meson.build; what each target does is in scripts/, which also works without make.
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+MESON := $(firstword $(wildcard /usr/bin/meson) meson)
+export FUZZ_SECONDS
+
+.DEFAULT_GOAL := build
+.PHONY: build help test demo sim fuzz bench tidy format coverage analyze install deb clean
+.NOTPARALLEL:
+
+build: ## build/cheops, after installing the Debian packages it needs (this is what plain `make` does)
+	@scripts/deps build
+	@scripts/build main cheops
+
+help: ## this list
+	@sed -n 's/^\([a-z0-9]*\):.* ## \(.*\)/\1\t\2/p' Makefile | expand -t 12
+
+test: ## everything: tidy, unit tests, sanitizers, fuzzing corpora, end to end
+	@scripts/deps test
+	@scripts/test
+
+demo: ## not yet: comes with the data plane
+	@echo "make demo: not yet: the demo comes with the data plane. What works today is in README.md."
+
+sim: ## not yet: comes with the replication rooms
+	@echo "make sim: not yet: the simulator comes with the rooms that it simulates (site, replica)."
+
+fuzz: ## every fuzzer for FUZZ_SECONDS (60) each
+	@scripts/deps fuzz
+	@scripts/fuzz
+
+bench: ## every benchmark; each ends with lines `ratio NAME VALUE`
+	@scripts/deps bench
+	@scripts/bench
+
+tidy: ## formatting, order and purity of the rooms, dead links in the documentation
+	@scripts/deps tidy
+	@scripts/tidy
+
+format: ## clang-format, in place
+	@scripts/deps tidy
+	@scripts/tidy --format
+
+coverage: ## line coverage of each room
+	@scripts/deps coverage
+	@scripts/coverage
+
+analyze: ## cppcheck, clang-tidy, gcc -fanalyzer
+	@scripts/deps analyze
+	@scripts/analyze
+
+install: build ## into PREFIX (/usr/local), below DESTDIR if that is set
+	@$(MESON) configure build -Dprefix=$(PREFIX)
+	@$(MESON) install -C build
+
+deb: ## build-deb/cheops_VERSION_ARCH.deb
+	@scripts/deps deb
+	@scripts/deb
+
+clean: ## remove every build directory
+	rm -rf build build-*/
