@@ -20,7 +20,7 @@ test: ## everything: tidy, unit tests, sanitizers, fuzzing corpora, end to end
 	@scripts/test
 
 demo: ## not yet: comes with the data plane
-	@echo "make demo: not yet: the demo comes with the data plane. What works today is in README.md."
+	@echo "make demo: not yet: the demo comes with the data plane. What works today is in README.md: cheops scope."
 
 sim: ## not yet: comes with the replication rooms
 	@echo "make sim: not yet: the simulator comes with the rooms that it simulates (site, replica)."

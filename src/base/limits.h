@@ -3,6 +3,20 @@
 #define BASE_LIMITS_H
 
 enum {
+	/* scope-lang (DESIGN 4) */
+	LIMIT_SCOPE_TEXT_BYTES = 4096,  /* text of one scope */
+	LIMIT_SCOPE_SITES = 256,        /* sites named by one scope, and sites in one plan */
+	LIMIT_SCOPE_NESTING = 32,       /* parentheses, calls and `!` inside one another */
+	LIMIT_SCOPE_CALLS = 32,         /* functions and `!` in one scope: each may sort all sites */
+	LIMIT_SCOPE_DURATION_S = 86400, /* the longest duration */
+	LIMIT_SCOPE_ENTRIES = 64,       /* services that one scope names */
+	LIMIT_SCOPE_TAGS = 8,           /* key=value pairs of one tagged() */
+	LIMIT_SCOPE_WARNINGS = 16,      /* warnings kept with one plan */
+	LIMIT_SCOPE_CACHED_BYTES = 512, /* longer texts are evaluated each time: they are rare, and would fill the cache */
+	LIMIT_SCOPE_CACHED_PLAN_BYTES = 32 << 10, /* nor is a scope kept whose tree and plan take more */
+	LIMIT_SCOPE_CACHE_ENTRIES = 512,          /* scopes that one cache remembers, */
+	LIMIT_SCOPE_CACHE_BYTES = 4 << 20,        /* and the memory of all of them */
+
 	/* what a person is shown */
 	LIMIT_NAME_SHOWN_BYTES = 48,   /* of a name inside a message; the rest becomes an ellipsis */
 	LIMIT_PATH_SHOWN_BYTES = 96,   /* of a file's path; its beginning becomes an ellipsis */
@@ -16,6 +30,12 @@ enum {
 	LIMIT_YAML_NESTING = 16,    /* our formats need 5; the rest is for a clearer complaint than "too deep" */
 	LIMIT_YAML_ANCHORS = 1000,  /* with `&` */
 	LIMIT_YAML_ENTRY_BYTES = 4, /* an entry takes at least `a: ` and a newline: a file has no more than that many */
+
+	/* files that the command line reads */
+	LIMIT_VIEW_FILE_BYTES = 1 << 20, /* --view FILE */
+	LIMIT_VIEW_SITES = 1000,         /* sites in one table */
+	LIMIT_VIEW_SERVICES = 256,       /* services in one table */
+	LIMIT_VIEW_RTT_MS = 3600 * 1000, /* the longest round trip */
 };
 
 #endif

@@ -19,6 +19,48 @@ enum cli_exit {
 	CLI_USAGE = 2,   /* the command is wrong, or a file that it names */
 };
 
+/* ---- Subcommands ------------------------------------------------------------------------------------------------ */
+
+struct cli_command {
+	const char *name;
+	const char *summary;
+	/* argv[0] is the name of the subcommand. Returns the exit status. Knows -h and --help. */
+	int (*run)(int argc, char **argv);
+};
+
+extern const struct cli_command cli_command_scope;
+
+/* ---- Arguments (arguments.c) ------------------------------------------------------------------------------------ */
+
+struct cli_option {
+	const char *name;  /* "output", for --output */
+	char letter;       /* 'o', for -o; '\0': none */
+	const char *value; /* what the help calls its value; NULL: it takes none */
+	const char *help;
+};
+
+/* A walk over the arguments of a command. Options may come before and after what they apply to; `--` ends them. */
+struct cli_arguments {
+	const char *command;              /* as the user has to write it: "scope explain" */
+	const struct cli_option *options; /* ends with a NULL name */
+	char **argv;
+	int argc;
+	int next;
+	bool only_plain; /* `--` was seen */
+};
+
+enum {
+	CLI_ARGUMENT = -1,        /* *value is a plain argument */
+	CLI_ARGUMENTS_END = -2,   /* no more */
+	CLI_ARGUMENTS_WRONG = -3, /* the user has been told */
+};
+
+/* The next argument: the index of an option and its value (NULL where it takes none), or one of the above. */
+int cli_arguments_next(struct cli_arguments *arguments, const char **value);
+
+/* The lines of a help text that describe the options. */
+void cli_options_describe(struct buf *out, const struct cli_option *options);
+
 /* ---- Messages (output.c) ---------------------------------------------------------------------------------------- */
 
 /* One message on standard error. Control characters in it are made harmless. */
@@ -45,5 +87,10 @@ bool cli_colour_parse(struct str word, enum cli_colour *colour);
 
 /* Is what goes to the file descriptor to be coloured? */
 bool cli_colour_on(enum cli_colour colour, int fd);
+
+/* ---- Input (input.c) -------------------------------------------------------------------------------------------- */
+
+/* Appends what the file descriptor gives, up to its end or to at_most bytes. Returns 0, or errno. */
+int cli_read(int fd, size_t at_most, struct buf *out);
 
 #endif
