@@ -1,0 +1,21 @@
+/* Every bound of the sample services. */
+#ifndef SAMPLE_LIMITS_H
+#define SAMPLE_LIMITS_H
+
+enum {
+	LIMIT_CONNECTIONS = 1000,           /* each has a thread; more wait in the kernel's backlog */
+	LIMIT_CONNECTION_BYTES = 64 * 1024, /* request line, headers and read buffer of one connection */
+	LIMIT_THREAD_STACK_BYTES = 1024 * 1024,
+	LIMIT_IDLE_S = 75,                      /* a connection on which nothing moves is closed */
+	LIMIT_JSON_BYTES = 1024 * 1024,         /* a JSON body, ours to read or a peer's to answer */
+	LIMIT_DISCARD_BYTES = 64 * 1024 * 1024, /* of a refused body, read so that the refusal can be heard */
+	LIMIT_ID_BYTES = 255,                   /* an id in a path or a body */
+	LIMIT_NAME_BYTES = 255,                 /* a resource's name */
+	LIMIT_RECORDS = 100000,                 /* of one collection */
+	LIMIT_CONNECT_MS = 5000,                /* until another service accepts a connection */
+	LIMIT_SILENCE_S = 60,                   /* another service that sends nothing for this long has failed */
+	LIMIT_IDLE_HANDLES = 256,               /* connections to other services, kept for the next call */
+	LIMIT_STOP_S = 30,                      /* for what is being answered when a stop is asked for */
+};
+
+#endif

@@ -1,0 +1,767 @@
+"""The sample services alone, without Cheops: what a client of each may rely on."""
+import concurrent.futures
+import hashlib
+import http.client
+import ipaddress
+import json
+import os
+import re
+import signal
+import socket
+import threading
+import uuid
+
+import pytest
+
+from sample_services import BOUND_S, ask, run
+
+ABSENT = str(uuid.UUID(int=0))
+MIB = 1024 * 1024
+
+
+def make_image(image, data=None, **members):
+    record = image.post("/images", {"name": "debian", **members}).json
+    if data is not None:
+        assert image.ask("PUT", f"/images/{record['id']}/file", data).status == 200
+    return record["id"]
+
+
+def is_uuid4(text):
+    return str(uuid.UUID(text)) == text and uuid.UUID(text).version == 4
+
+
+def at_once(count, work):
+    """work(0) to work(count - 1), all at the same time; their results."""
+    barrier = threading.Barrier(count)
+
+    def begin(number):
+        barrier.wait(BOUND_S)
+        return work(number)
+
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        return list(pool.map(begin, range(count), timeout=2 * BOUND_S))
+
+
+# ---- the command line ---------------------------------------------------------------------------------------------------
+
+
+def test_help():
+    result = run("--help")
+    assert result.returncode == 0 and result.stderr == ""
+    for word in ("--listen", "--data", "--forward", "--access-log", "SITE_NAME", "IMAGE_URL", "header=NAME"):
+        assert word in result.stdout
+
+
+@pytest.mark.parametrize("arguments, env, said", [
+    ([], {}, "which service?"),
+    (["volume"], {}, "volume"),
+    (["image", "compute"], {}, "one service at a time"),
+    (["image", "--data", "d"], {}, "--listen HOST:PORT is missing"),
+    (["image", "--listen", "127.0.0.1:0"], {}, "--data DIR is missing"),
+    (["image", "--listen", "127.0.0.1:0", "--data", "d", "--forward", "all"], {}, "not all"),
+    (["image", "--listen", "127.0.0.1:0", "--data", "d", "--forward", "header="], {}, "not header="),
+    (["image", "--listen", "127.0.0.1:0", "--data", "d", "--forward", "header=a b"], {}, "not header=a b"),
+    (["image", "--listen", "127.0.0.1:0", "--data", "d"], {"FORWARD": "some"}, "not some"),
+    (["image", "--listen", "127.0.0.1:0", "--data", "d"], {"IMAGE_URL": "localhost:1"}, "IMAGE_URL"),
+    (["image", "--colour"], {}, "--help"),
+])
+def test_wrong_usage(arguments, env, said):
+    result = run(*arguments, **env)
+    assert result.returncode == 2 and said in result.stderr and result.stdout == ""
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", ":80", "127.0.0.1:", "::1:80", "[::1]", "127.0.0.1:http2",
+                                     "127.0.0.1:99999", "127.0.0.1:-1", "127.0.0.1:8 "])
+def test_address_that_is_none(tmp_path, address):
+    result = run("image", "--listen", address, "--data", tmp_path / "data")
+    assert result.returncode == 1 and address in result.stderr
+
+
+def test_address_in_use(image, tmp_path):
+    result = run("image", "--listen", image.url.removeprefix("http://"), "--data", tmp_path / "other")
+    assert result.returncode == 1 and "Address already in use" in result.stderr
+
+
+def test_data_in_use(image):
+    result = run("image", "--listen", "127.0.0.1:0", "--data", image.data)
+    assert result.returncode == 1 and "another image service uses" in result.stderr
+
+
+def test_data_that_cannot_be(tmp_path):
+    (tmp_path / "file").write_text("")
+    result = run("image", "--listen", "127.0.0.1:0", "--data", tmp_path / "file" / "below")
+    assert result.returncode == 1 and "file/below" in result.stderr
+
+
+def test_record_that_is_none(tmp_path):
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "a.json").write_text("{")
+    result = run("image", "--listen", "127.0.0.1:0", "--data", tmp_path)
+    assert result.returncode == 1 and "images/a.json" in result.stderr
+
+
+# ---- all services -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["image", "compute", "network"])
+def test_who_and_health(start, name):
+    service = start(name, SITE_NAME="Île 7")
+    answer = service.get("/whoami")
+    assert answer.status == 200
+    assert answer.bytes.decode() == f'{{"service":"{name}","site":"Île 7"}}'
+    assert service.get("/healthz").status == 200
+
+
+def test_who_via_others(start, image, network):
+    other = start("image", data=image.data.with_name("other"), SITE_NAME="Site2")
+    compute = start("compute", IMAGE_URL=other.url, NETWORK_URL=network.url, SITE_NAME="Site1")
+    assert compute.get("/whoami?via=image").json == {
+        "service": "compute", "site": "Site1", "via": {"service": "image", "site": "Site2"}}
+    assert compute.get("/whoami?via=network").json["via"] == {"service": "network", "site": "Site1"}
+    third = start("image", data=image.data.with_name("third"), COMPUTE_URL=compute.url)
+    assert third.get("/whoami?via=compute").json["via"] == {"service": "compute", "site": "Site1"}
+
+
+def test_who_via_nobody(start, record):
+    nonsense = record(lambda method, path: (200, b"hello"))
+    gone = record(lambda method, path: (410, b"moved on"))
+    compute = start("compute", IMAGE_URL="http://127.0.0.1:1", NETWORK_URL=nonsense.url, COMPUTE_URL=gone.url)
+    unreachable = compute.get("/whoami?via=image")
+    assert unreachable.status == 502 and "image service cannot be reached" in unreachable.error
+    assert compute.get("/whoami?via=network").status == 502
+    refused = compute.get("/whoami?via=compute")
+    assert refused.status == 502 and "410" in refused.error and "moved on" in refused.error
+    assert refused.json["error"]["upstream_status"] == 410
+    assert compute.get("/whoami?via=volume").status == 400
+
+
+def test_who_via_unknown_place(image):
+    answer = image.get("/whoami?via=compute")
+    assert answer.status == 502 and "not in the environment" in answer.error
+
+
+@pytest.mark.parametrize("path", ["/", "/image", "/images/", "/images/a/b", "/images/a/file/", "/servers", "//images",
+                                  "/images/" + 300 * "x", "/%FF%FE", "/whoami/x"], ids=lambda path: path[:20])
+def test_unknown_path(image, path):
+    for method in ("GET", "POST", "DELETE"):
+        answer = image.ask(method, path)
+        assert answer.status == 404 and answer.error
+
+
+@pytest.mark.parametrize("name, method, path, allow", [
+    ("image", "DELETE", "/images", "GET, HEAD, POST"),
+    ("image", "POST", "/images/x", "GET, HEAD, PUT, PATCH, DELETE"),
+    ("image", "POST", "/images/x/file", "GET, HEAD, PUT"),
+    ("image", "POST", "/whoami", "GET, HEAD"),
+    ("image", "OPTIONS", "/healthz", "GET, HEAD"),
+    ("compute", "PUT", "/servers", "GET, HEAD, POST"),
+    ("compute", "PATCH", "/servers/x", "GET, HEAD, DELETE"),
+    ("compute", "GET", "/servers/x/action", "POST"),
+    ("network", "POST", "/networks", "GET, HEAD"),
+    ("network", "PUT", "/ports/x", "GET, HEAD, DELETE"),
+])
+def test_wrong_method(start, name, method, path, allow):
+    answer = start(name).ask(method, path, b"{}")
+    assert answer.status == 405 and answer.headers["Allow"] == allow and answer.error
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"name"', b"null", b'{"name": "a"} x', b'{"name": "a", "name": "b"}',
+                                  b'{"name": "\xff"}', b'{"name": 1}', b'{"name": ""}', b"{}", b'{"name": null}',
+                                  b'{"name": "\\u0000"}', b'{"name": "a", "n": 1e999}', 100000 * b"[",
+                                  b'{"name": "' + 256 * b"x" + b'"}'], ids=lambda body: repr(body[:20]))
+def test_bad_json(image, body):
+    answer = image.ask("POST", "/images", body, {"Content-Type": "application/json"})
+    assert answer.status == 400 and answer.error
+    assert image.get("/images").json == {"images": []}
+
+
+@pytest.mark.parametrize("content_type, status", [
+    ("application/json", 201), ("Application/JSON; charset=utf-8", 201), ("text/plain", 415), ("application/jsonx", 415),
+    ("application/x-www-form-urlencoded", 415), ("application/merge-patch+json", 415)])
+def test_content_type(image, content_type, status):
+    answer = image.ask("POST", "/images", b'{"name": "a"}', {"Content-Type": content_type})
+    assert answer.status == status
+    if status == 415:
+        assert "application/json" in answer.error
+
+
+def test_json_body_has_a_bound(image):
+    fits = json.dumps({"name": "a", "pad": ""})[:-2].encode()
+    fits += (MIB - len(fits) - 2) * b"x" + b'"}'
+    assert image.ask("POST", "/images", fits, {"Content-Type": "application/json"}).status == 201
+    assert image.ask("POST", "/images", fits + b" ", {"Content-Type": "application/json"}).status == 413
+    pieces = [fits, b" "]  # an iterable is sent in chunks, so that nothing says its length beforehand
+    assert image.ask("POST", "/images", iter(pieces), {"Content-Type": "application/json"}).status == 413
+    assert len(image.get("/images").json["images"]) == 1
+
+
+def test_refusal_before_the_body(image):
+    """Who asks before sending is told at once."""
+    host, port = image.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), BOUND_S) as connection:
+        connection.sendall(f"PUT /images/{ABSENT}/file HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999999\r\n"
+                           "Expect: 100-continue\r\n\r\n".encode())
+        assert connection.recv(4096).startswith(b"HTTP/1.1 404 ")
+
+
+@pytest.mark.parametrize("path", ["/whoami", "/images", "/images/{id}", "/images/{id}/file", "/nothing"])
+def test_head_is_get_without_body(image, path):
+    path = path.format(id=make_image(image, b"abc"))
+    get, head = image.get(path), image.ask("HEAD", path)
+    assert head.bytes == b"" and head.status == get.status
+    for name in ("Content-Length", "Content-Type"):
+        assert head.headers[name] == get.headers[name]
+
+
+def test_connection_is_kept(image):
+    connection = http.client.HTTPConnection(image.url.removeprefix("http://"), timeout=BOUND_S)
+    sockets = set()
+    for method, path, body in (("GET", "/whoami", None), ("POST", "/images", b"{"), ("GET", "/nothing", None),
+                               ("PUT", f"/images/{ABSENT}/file", b"lost"), ("DELETE", f"/images/{ABSENT}", None)):
+        connection.request(method, path, body)
+        connection.getresponse().read()
+        sockets.add(connection.sock)
+    assert len(sockets) == 1 and None not in sockets
+    connection.close()
+
+
+# ---- image --------------------------------------------------------------------------------------------------------------
+
+
+def test_life_of_an_image(image):
+    created = image.post("/images", {"name": "debian", "os": {"family": "linux"}, "id": "mine", "status": "active"})
+    assert created.status == 201
+    record = created.json
+    assert created.headers["Location"] == f"/images/{record['id']}"
+    assert is_uuid4(record["id"])
+    assert list(record)[:3] == ["id", "name", "status"]
+    assert (record["name"], record["status"], record["os"]) == ("debian", "queued", {"family": "linux"})
+    assert record["size"] is None and record["checksum"] is None
+
+    path = created.headers["Location"]
+    assert image.get(path).json == record
+    assert image.get("/images").json == {"images": [record]}
+
+    replaced = image.ask("PUT", path, json_body={"name": "ubuntu", "created": "never"})
+    assert replaced.status == 200
+    assert replaced.json == image.get(path).json
+    assert replaced.json == {**{name: record[name] for name in record if name != "os"}, "name": "ubuntu"}
+
+    assert image.ask("DELETE", path).status == 204
+    for method, body in (("GET", None), ("DELETE", None), ("PUT", {"name": "a"}), ("PATCH", {"name": "a"})):
+        answer = image.ask(method, path, json_body=body)
+        assert answer.status == 404 and record["id"] in answer.error
+    assert image.get("/images").json == {"images": []}
+
+
+# The examples of RFC 7396, appendix A, as far as they are about members of an object.
+@pytest.mark.parametrize("target, patch, result", [
+    ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+    ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+    ({"a": "b"}, {"a": None}, {}),
+    ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
+    ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+    ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
+    ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+    ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+    ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
+    ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+    ({"a": {"b": "c"}}, {}, {"a": {"b": "c"}}),
+])
+@pytest.mark.parametrize("content_type", ["application/json", "application/merge-patch+json"])
+def test_merge_patch(image, target, patch, result, content_type):
+    record = image.post("/images", {"name": "x", **target}).json
+    patched = image.ask("PATCH", f"/images/{record['id']}", json_body=patch, headers={"Content-Type": content_type})
+    assert patched.status == 200
+    expected = {**{name: record[name] for name in record if name not in target}, **result}
+    assert patched.json == expected == image.get(f"/images/{record['id']}").json
+
+
+def test_patch_that_is_refused(image):
+    path = "/images/" + make_image(image)
+    before = image.get(path).json
+    assert image.ask("PATCH", path, json_body={"name": None}).status == 400
+    answer = image.ask("PATCH", path, json_body=[], headers={"Content-Type": "application/json-patch+json"})
+    assert answer.status == 415 and "application/merge-patch+json" in answer.headers["Accept-Patch"]
+    assert image.ask("PATCH", path, json_body={"id": "x", "checksum": "y"}).json == before
+
+
+def test_image_without_bytes(image):
+    answer = image.get(f"/images/{make_image(image)}/file")
+    assert answer.status == 204 and answer.bytes == b""
+
+
+@pytest.mark.parametrize("length", [0, 1, 70000])
+def test_bytes_of_an_image(image, length):
+    data = os.urandom(length)
+    path = "/images/" + make_image(image)
+    answer = image.ask("PUT", path + "/file", data, {"Content-Type": "application/octet-stream"})
+    assert answer.status == 200
+    assert answer.json == image.get(path).json
+    assert answer.json["status"] == "active" and answer.json["size"] == len(data)
+    assert answer.json["checksum"] == hashlib.sha256(data).hexdigest()
+    file = image.get(path + "/file")
+    assert file.status == 200 and file.bytes == data and file.headers["Content-Type"] == "application/octet-stream"
+
+
+def test_bytes_are_replaced_and_deleted(image):
+    path = "/images/" + make_image(image, b"first")
+    files = image.data / "image-files"
+    for data in (b"second", b"second", b"third"):  # the same twice is no other than once
+        assert image.ask("PUT", path + "/file", data).status == 200
+        assert image.get(path + "/file").bytes == data
+        assert len(list(files.iterdir())) == 1
+    assert image.ask("DELETE", path).status == 204
+    assert image.get(path + "/file").status == 404
+    assert list(files.iterdir()) == []
+
+
+def wait_until(condition):
+    """Asks again and again, without sleeping, up to a bound."""
+    done = threading.Event()
+    bound = threading.Timer(BOUND_S, done.set)
+    bound.start()
+    try:
+        while not condition():
+            assert not done.wait(0.01), "waited in vain"
+    finally:
+        bound.cancel()
+
+
+def test_upload_that_breaks_off(image):
+    path = "/images/" + make_image(image, b"kept")
+    host, port = image.url.removeprefix("http://").split(":")
+    files = image.data / "image-files"
+    with socket.create_connection((host, int(port)), BOUND_S) as connection:
+        connection.sendall(f"PUT {path}/file HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf".encode())
+        wait_until(lambda: len(list(files.iterdir())) == 2)
+    wait_until(lambda: len(list(files.iterdir())) == 1)
+    assert image.get(path + "/file").bytes == b"kept"
+    assert image.get(path).json["size"] == 4
+
+
+def test_large_image_in_little_memory(site):
+    """50 MB up, down, and through compute."""
+    block = os.urandom(MIB)
+    blocks = 50
+    digest = hashlib.sha256()
+    for _ in range(blocks):
+        digest.update(block)
+    image_id = make_image(site.image, b"warm-up")
+    site.compute.post("/servers", {"name": "warm-up", "image": image_id})
+    before = site.image.memory_kib(), site.compute.memory_kib()
+
+    uploaded = site.image.ask("PUT", f"/images/{image_id}/file", (block for _ in range(blocks))).json
+    assert uploaded["size"] == blocks * MIB and uploaded["checksum"] == digest.hexdigest()
+    assert hashlib.sha256(site.image.get(f"/images/{image_id}/file").bytes).hexdigest() == digest.hexdigest()
+    server = site.compute.post("/servers", {"name": "large", "image": image_id}).json
+    assert server["image_checksum"] == digest.hexdigest() and server["image_size"] == blocks * MIB
+
+    grown = site.image.memory_kib() - before[0], site.compute.memory_kib() - before[1]
+    assert max(grown) < 8 * 1024, f"grew by {grown} KiB"
+
+
+# ---- compute ------------------------------------------------------------------------------------------------------------
+
+
+def test_life_of_a_server(site):
+    image_id = make_image(site.image, b"bytes")
+    created = site.compute.post("/servers", {"name": "vm", "image": image_id})
+    assert created.status == 201
+    server = created.json
+    assert list(server) == ["id", "name", "image", "image_name", "image_checksum", "image_size", "status", "created"]
+    assert is_uuid4(server["id"]) and created.headers["Location"] == f"/servers/{server['id']}"
+    assert server["name"] == "vm" and server["image"] == image_id and server["image_name"] == "debian"
+    assert server["image_checksum"] == hashlib.sha256(b"bytes").hexdigest() and server["image_size"] == 5
+    assert server["status"] == "ACTIVE" and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", server["created"])
+
+    path = created.headers["Location"]
+    assert site.compute.get(path).json == server
+    assert site.compute.get("/servers").json == {"servers": [server]}
+    assert site.compute.ask("DELETE", path).status == 204
+    for method in ("GET", "DELETE"):
+        answer = site.compute.ask(method, path)
+        assert answer.status == 404 and server["id"] in answer.error
+    assert site.compute.get("/servers").json == {"servers": []}
+
+
+def test_server_from_an_image_without_bytes(site):
+    server = site.compute.post("/servers", {"name": "vm", "image": make_image(site.image)}).json
+    assert server["image_size"] == 0 and server["image_checksum"] == hashlib.sha256(b"").hexdigest()
+
+
+@pytest.mark.parametrize("body, said", [
+    ({}, "name"), ({"name": "vm"}, "image"), ({"name": "vm", "image": 7}, "image"),
+    ({"name": "vm", "image": ABSENT}, ABSENT), ({"name": "vm", "image": "../images"}, "../images"),
+    ({"name": "vm", "image": "a b?c=%d"}, "a b?c=%d"), ({"name": "vm", "image": "x", "network": 7}, "network"),
+    ({"name": "vm", "image": "x", "network": ""}, "network"),
+])
+def test_server_that_is_refused(site, body, said):
+    answer = site.compute.post("/servers", body)
+    assert answer.status == 400 and said in answer.error
+    assert site.compute.get("/servers").json == {"servers": []}
+
+
+def test_image_service_that_is_away(start):
+    compute = start("compute", IMAGE_URL="http://127.0.0.1:1")
+    answer = compute.post("/servers", {"name": "vm", "image": "x"})
+    assert answer.status == 502 and "image service cannot be reached" in answer.error
+    assert compute.get("/servers").json == {"servers": []}
+
+
+@pytest.mark.parametrize("broken", ["/images/x", "/images/x/file"])
+@pytest.mark.parametrize("status", [500, 503, 403])
+def test_image_service_that_fails(start, record, broken, status):
+    def answer(_, path):
+        return (status, b"out of order") if path == broken else (200, b'{"id": "x", "name": "n"}')
+
+    compute = start("compute", IMAGE_URL=record(answer).url)
+    refused = compute.post("/servers", {"name": "vm", "image": "x"})
+    assert refused.status == 502 and refused.json["error"]["upstream_status"] == status
+    assert f"image service answered {status} to GET {broken}: out of order" in refused.error
+
+
+def test_image_service_that_contradicts_itself(start, record):
+    def answer(_, path):
+        return (200, b"other bytes") if path.endswith("/file") else (200, b'{"id": "x", "name": "n", "checksum": "00"}')
+
+    compute = start("compute", IMAGE_URL=record(answer).url)
+    refused = compute.post("/servers", {"name": "vm", "image": "x"})
+    assert refused.status == 502 and "its record says 00" in refused.error
+
+
+def test_actions(site):
+    path = site.compute.post("/servers", {"name": "vm", "image": make_image(site.image)}).headers["Location"]
+    for body, status, state in (({"start": None}, 409, "ACTIVE"), ({"reboot": {}}, 202, "ACTIVE"),
+                                ({"stop": None}, 202, "SHUTOFF"), ({"stop": None}, 409, "SHUTOFF"),
+                                ({"reboot": {}}, 409, "SHUTOFF"), ({"start": None}, 202, "ACTIVE"),
+                                ({"explode": None}, 400, "ACTIVE"), ({}, 400, "ACTIVE"),
+                                ({"stop": None, "start": None}, 400, "ACTIVE")):
+        answer = site.compute.post(path + "/action", body)
+        assert answer.status == status, body
+        if status != 202:
+            assert answer.error
+        assert site.compute.get(path).json["status"] == state
+    assert site.compute.post(f"/servers/{ABSENT}/action", {"stop": None}).status == 404
+
+
+def test_two_hundred_servers_at_once(site):
+    images = {make_image(site.image, f"bytes {number}".encode()): number for number in range(10)}
+    ids = list(images)
+    answers = at_once(200, lambda number: site.compute.post(
+        "/servers", {"name": f"vm{number}", "image": ids[number % 10], "network": number % 4 == 0}))
+    assert [answer.status for answer in answers] == 200 * [201]
+    for number, answer in enumerate(answers):
+        server = answer.json
+        assert server["name"] == f"vm{number}" and server["image"] == ids[number % 10]
+        assert server["image_checksum"] == hashlib.sha256(f"bytes {number % 10}".encode()).hexdigest()
+    listed = {server["id"]: server for server in site.compute.get("/servers").json["servers"]}
+    assert listed == {answer.json["id"]: answer.json for answer in answers} and len(listed) == 200
+    assert len({server["port"]["address"] for server in listed.values() if "port" in server}) == 50
+
+
+# ---- network ------------------------------------------------------------------------------------------------------------
+
+
+def test_one_flat_network(network):
+    answer = network.get("/networks")
+    assert answer.status == 200
+    (flat,) = answer.json["networks"]
+    assert is_uuid4(flat["id"]) and ipaddress.ip_network(flat["cidr"]).prefixlen == 16
+    assert network.get(f"/networks/{flat['id']}").json == flat
+    assert network.get(f"/networks/{ABSENT}").status == 404
+
+
+def test_networks_of_sites_differ(start, tmp_path):
+    networks = set()
+    for number in range(1, 10):
+        service = start("network", data=tmp_path / str(number), SITE_NAME=f"Site{number}")
+        networks.add(service.get("/networks").json["networks"][0]["cidr"])
+        service.stop()
+    assert len(networks) == 9
+
+
+def test_life_of_a_port(network):
+    flat = network.get("/networks").json["networks"][0]
+    created = network.post("/ports", {"network": flat["id"]})
+    assert created.status == 201
+    port = created.json
+    assert created.headers["Location"] == f"/ports/{port['id']}" and is_uuid4(port["id"])
+    assert port["network"] == flat["id"]
+    assert ipaddress.ip_address(port["address"]) in ipaddress.ip_network(flat["cidr"])
+    assert re.fullmatch(r"02(:[0-9a-f]{2}){5}", port["mac"])
+    assert network.get(created.headers["Location"]).json == port
+    assert network.get("/ports").json == {"ports": [port]}
+    assert network.ask("DELETE", created.headers["Location"]).status == 204
+    assert network.get("/ports").json == {"ports": []}
+    for method in ("GET", "DELETE"):
+        assert network.ask(method, created.headers["Location"]).status == 404
+
+
+def test_ports_that_are_refused(network):
+    for wanted in (ABSENT, "", 7, None, {}):
+        assert network.post("/ports", {"network": wanted}).status == 400
+    assert network.get("/ports").json == {"ports": []}
+
+
+def test_addresses_are_unique(network):
+    ports = [answer.json for answer in at_once(100, lambda number: network.post("/ports", {}))]
+    for member in ("id", "address", "mac"):
+        assert len({port[member] for port in ports}) == 100
+    gateway = network.get("/networks").json["networks"][0]["gateway"]
+    assert gateway not in {port["address"] for port in ports}
+
+
+def test_addresses_come_back_after_delete_only(start, tmp_path):
+    """With one address left free, that one is given; then none."""
+    first = start("network", data=tmp_path / "data")
+    port = first.post("/ports", {}).json
+    prefix = ".".join(port["address"].split(".")[:2])
+    first.stop()
+    ports = tmp_path / "data" / "ports"
+    for host in range(2, 65535):  # written directly, since so many requests would take long
+        address = f"{prefix}.{host // 256}.{host % 256}"
+        if address != port["address"]:
+            name = str(uuid.UUID(int=host))
+            (ports / f"{name}.json").write_text(json.dumps({"id": name, "address": address}))
+    network = start("network", data=tmp_path / "data")
+    full = network.post("/ports", {})
+    assert full.status == 409 and "taken" in full.error
+    assert network.ask("DELETE", f"/ports/{port['id']}").status == 204
+    assert network.post("/ports", {}).json["address"] == port["address"]
+    assert network.post("/ports", {}).status == 409
+
+
+@pytest.mark.parametrize("by_id", [False, True])
+def test_server_on_a_network(site, by_id):
+    wanted = site.network.get("/networks").json["networks"][0]["id"] if by_id else True
+    created = site.compute.post("/servers", {"name": "vm", "image": make_image(site.image), "network": wanted})
+    assert created.status == 201
+    assert site.network.get("/ports").json["ports"] == [created.json["port"]]
+    assert site.compute.ask("DELETE", created.headers["Location"]).status == 204
+    assert site.network.get("/ports").json["ports"] == []
+
+
+def test_server_on_a_network_that_fails(site):
+    image_id = make_image(site.image)
+    unknown = site.compute.post("/servers", {"name": "vm", "image": image_id, "network": ABSENT})
+    assert unknown.status == 400 and ABSENT in unknown.error
+    path = site.compute.post("/servers", {"name": "vm", "image": image_id, "network": True}).headers["Location"]
+    site.network.stop()
+    away = site.compute.post("/servers", {"name": "vm", "image": image_id, "network": True})
+    assert away.status == 502 and "network service cannot be reached" in away.error
+    kept = site.compute.ask("DELETE", path)
+    assert kept.status == 502 and site.compute.get(path).status == 200
+
+
+# ---- what goes along with inner calls -----------------------------------------------------------------------------------
+
+SENT = {
+    "Scope": "{image: Site2}",
+    "X-Unknown": "a, b;c=\"d\"",
+    "X-Empty": "",
+    "baggage": "scope=%7Bimage%3A%20Site2%7D,userId=alice",
+    "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    "tracestate": "rojo=00f067aa0ba902b7",
+    "X-Request-Id": "req-7",
+    "X-Auth-Token": "secret;scope=e30",
+    "User-Agent": "test/1",
+    "Accept": "application/json",
+    # None of these may go along: they are about one connection, or one body.
+    "Connection": "X-Hop , keep-alive",
+    "X-Hop": "1",
+    "Keep-Alive": "timeout=5",
+    "TE": "trailers",
+    "Proxy-Authorization": "Basic eDp5",
+    "Accept-Encoding": "br",
+    "Content-Encoding": "identity",
+    "Content-Type": "application/json",
+}
+ALL_FORWARDED = ["Scope", "X-Unknown", "X-Empty", "baggage", "traceparent", "tracestate", "X-Request-Id", "X-Auth-Token",
+                 "User-Agent", "Accept"]
+
+
+@pytest.mark.parametrize("mode, names", [
+    ("headers", ALL_FORWARDED), ("baggage", ["baggage"]), ("trace", ["traceparent", "tracestate"]),
+    ("request-id", ["X-Request-Id"]), ("header=X-Auth-Token", ["X-Auth-Token"]), ("header=x-unknown", ["X-Unknown"]),
+    ("none", [])])
+@pytest.mark.parametrize("how", ["option", "environment"])
+def test_forwarding(start, record, mode, names, how):
+    image = record(lambda method, path: (200, b'{"id": "x", "name": "n"}'))
+    network = record(lambda method, path: (201, b'{"id": "p"}'))
+    arguments = ["--forward", mode] if how == "option" else []
+    compute = start("compute", *arguments, IMAGE_URL=image.url, NETWORK_URL=network.url,
+                    FORWARD="none" if how == "option" else mode)
+    answer = compute.post("/servers", {"name": "vm", "image": "x", "network": True}, headers=SENT)
+    assert answer.status == 201
+    assert [request[:2] for request in image.requests] == [("GET", "/images/x"), ("GET", "/images/x/file")]
+    assert [request[:2] for request in network.requests] == [("POST", "/ports")]
+    seen = [image.headers_of(0), image.headers_of(1), network.headers_of(0)]
+    for headers, url in zip(seen, (image.url, image.url, network.url)):
+        forwarded = {name: value for name, value in headers.items() if name not in ("host", "content-length", "content-type")}
+        if "User-Agent" not in names:
+            forwarded.pop("accept", None)  # libcurl's own
+            forwarded.pop("user-agent", None)
+        assert forwarded == {name.lower(): SENT[name] for name in names}
+        assert headers["host"] == url.removeprefix("http://")
+    assert seen[2]["content-type"] == "application/json"
+
+
+def test_forwarding_is_the_default_and_keeps_repeated_headers(start, record):
+    image = record(lambda method, path: (200, b"{}"))
+    compute = start("compute", IMAGE_URL=image.url)
+    host, port = compute.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), BOUND_S) as connection:
+        connection.sendall(b"GET /whoami?via=image HTTP/1.1\r\nHost: x\r\nScope: a\r\nscope: b\r\n\r\n")
+        assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
+    assert [value for name, value in image.requests[0][2] if name.lower() == "scope"] == ["a", "b"]
+
+
+def test_nothing_sticks_to_the_next_call(start, record):
+    image = record(lambda method, path: (200, b"{}"))
+    compute = start("compute", IMAGE_URL=image.url)
+    compute.get("/whoami?via=image", headers={"Scope": "first"})
+    compute.get("/whoami?via=image")
+    assert image.headers_of(0)["scope"] == "first" and "scope" not in image.headers_of(1)
+
+
+def test_two_hundred_scopes_do_not_mix(start, record):
+    image = record(lambda method, path: (200, json.dumps({"id": path}).encode()))
+    compute = start("compute", IMAGE_URL=image.url)
+    answers = at_once(200, lambda number: compute.post("/servers", {"name": "vm", "image": f"i{number}"},
+                                                       headers={"Scope": f"Site{number}"}))
+    assert [answer.status for answer in answers] == 200 * [201]
+    assert len(image.requests) == 400
+    for number, (_, path, _) in enumerate(image.requests):
+        assert image.headers_of(number)["scope"] == "Site" + re.match(r"/images/i(\d+)", path).group(1)
+
+
+def test_inner_connections_are_kept(start, record):
+    image = record(lambda method, path: (200, b"{}"))
+    compute = start("compute", IMAGE_URL=image.url)
+    for _ in range(10):
+        assert compute.get("/whoami?via=image").status == 200
+    assert image.connections == 1
+
+
+def test_access_log(start, tmp_path):
+    log = tmp_path / "log"
+    image = start("image", "--access-log", log)
+    image.get("/images?x=%20y", headers={"Scope": "{image: Site2}", "X-Latin": "\xe9"})
+    image.post("/images", {"name": "a"})
+    image.get("/nothing")
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    assert [(line["method"], line["path"], line["status"]) for line in lines] == [
+        ("GET", "/images?x=%20y", 200), ("POST", "/images", 201), ("GET", "/nothing", 404)]
+    assert lines[0]["headers"]["Scope"] == "{image: Site2}" and lines[0]["headers"]["X-Latin"] == "é"
+    assert lines[0]["headers"]["Host"] == image.url.removeprefix("http://")
+
+
+# ---- ends ---------------------------------------------------------------------------------------------------------------
+
+
+def everything(site):
+    images = site.image.get("/images").json["images"]
+    files = [site.image.get(f"/images/{record['id']}/file").bytes for record in images]
+    return (images, files, site.compute.get("/servers").json, site.network.get("/networks").json,
+            site.network.get("/ports").json)
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_state_survives(site, start, end):
+    for number in range(5):
+        image_id = make_image(site.image, f"bytes {number}".encode(), number=number)
+        server = site.compute.post("/servers", {"name": f"vm{number}", "image": image_id, "network": True}).json
+    site.compute.post(f"/servers/{server['id']}/action", {"stop": None})
+    make_image(site.image)
+    before = everything(site)
+    for name in ("compute", "image", "network"):
+        service = getattr(site, name)
+        getattr(service, end)()
+        setattr(site, name, start(name, data=service.data))
+    assert everything(site) == before
+    taken = {port["address"] for port in before[4]["ports"]}
+    assert site.network.post("/ports", {}).json["address"] not in taken
+
+
+def write_until_killed(image, known, acknowledged):
+    """Creates, patches and uploads; notes what was answered with success."""
+    number = 0
+    try:
+        while True:
+            number += 1
+            record = image.post("/images", {"name": "n", "number": number}).json
+            acknowledged[record["id"]] = (number, None)
+            data = os.urandom(70000)
+            if image.ask("PUT", f"/images/{record['id']}/file", data).status == 200:
+                acknowledged[record["id"]] = (number, hashlib.sha256(data).hexdigest())
+            image.ask("PATCH", f"/images/{known}", json_body={"pad": number % 100 * "x"})
+            if number >= 5:
+                acknowledged["enough"] = True
+    except (OSError, http.client.HTTPException):
+        pass
+
+
+def test_killed_while_writing(start, tmp_path):
+    acknowledged = {}
+    for _ in range(5):
+        image = start("image", data=tmp_path / "data")
+        known = make_image(image)
+        acknowledged[known] = (None, None)
+        rounds = [{} for _ in range(4)]
+        writers = [threading.Thread(target=write_until_killed, args=(image, known, done)) for done in rounds]
+        for writer in writers:
+            writer.start()
+        wait_until(lambda: all("enough" in done for done in rounds))
+        image.process.send_signal(signal.SIGKILL)
+        for writer in writers:
+            writer.join(BOUND_S)
+        assert image.ended() == -signal.SIGKILL
+        for done in rounds:
+            done.pop("enough")
+            acknowledged.update(done)
+    image = start("image", data=tmp_path / "data")
+    records = {record["id"]: record for record in image.get("/images").json["images"]}
+    for image_id, (number, checksum) in acknowledged.items():
+        assert records[image_id].get("number") == number
+        if checksum is not None:
+            assert records[image_id]["checksum"] == checksum
+    for record in records.values():
+        if record["checksum"] is not None:
+            data = image.get(f"/images/{record['id']}/file").bytes
+            assert hashlib.sha256(data).hexdigest() == record["checksum"] and len(data) == record["size"]
+    active = sum(record["checksum"] is not None for record in records.values())
+    assert len(list((tmp_path / "data" / "image-files").iterdir())) == active  # nothing half written is left over
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_stop_lets_requests_finish(start, record, how):
+    arrived, go_on = threading.Event(), threading.Event()
+
+    def answer(*_):
+        arrived.set()
+        go_on.wait(BOUND_S)
+        return 200, b'{"id": "x", "name": "n"}'
+
+    compute = start("compute", IMAGE_URL=record(answer).url)
+    idle = http.client.HTTPConnection(compute.url.removeprefix("http://"), timeout=BOUND_S)
+    idle.request("GET", "/whoami")
+    idle.getresponse().read()  # and stays open: it must hold up nothing
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(compute.post, "/servers", {"name": "vm", "image": "x"})
+        assert arrived.wait(BOUND_S)
+        compute.process.send_signal(how)
+        wait_until(lambda: refuses(compute.url))
+        go_on.set()
+        finished = waiting.result(BOUND_S)
+    assert finished.status == 201 and finished.headers["Connection"] == "close"
+    assert compute.ended() == 0
+    idle.close()
+
+
+def refuses(url):
+    try:
+        ask(url, "GET", "/healthz")
+    except (ConnectionError, http.client.HTTPException):
+        return True
+    return False
