@@ -25,16 +25,36 @@ _cheops_scope() {
     esac
 }
 
+_cheops_agent() {
+    local current=$1 previous=$2
+    if [[ $previous == = ]]; then
+        previous=${COMP_WORDS[COMP_CWORD - 2]}
+    elif [[ $current == = ]]; then
+        previous=${COMP_WORDS[COMP_CWORD - 1]} current=
+    fi
+    case $previous in
+        --log) _cheops_words 'error warn info debug' "$current" ;;
+        -c | --config)
+            compopt -o filenames 2>/dev/null
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            ;;
+        --site | --api | --peer | --threads) ;;
+        *) _cheops_words '--config --check --site --api --peer --threads --log --help -c -h' "$current" ;;
+    esac
+}
+
 _cheops() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
-        _cheops_words 'scope help --help --version' "$current"
+        _cheops_words 'agent scope help --help --version' "$current"
     elif [[ ${COMP_WORDS[1]} == help ]]; then
         case $previous in
-            help) _cheops_words 'scope' "$current" ;;
+            help) _cheops_words 'agent scope' "$current" ;;
             scope) _cheops_words 'fmt check explain tokens' "$current" ;;
         esac
+    elif [[ ${COMP_WORDS[1]} == agent ]]; then
+        _cheops_agent "$current" "$previous"
     elif [[ ${COMP_WORDS[1]} == scope ]]; then
         _cheops_scope "$current" "$previous"
     fi

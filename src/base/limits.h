@@ -23,6 +23,9 @@ enum {
 	LIMIT_SUGGEST_NAME_BYTES = 64, /* longer names get no "did you mean" */
 	LIMIT_ERROR_TEXT_BYTES = 320,  /* one message, one hint */
 
+	/* HTTP */
+	LIMIT_HTTP_BUFFER_BYTES = 64 << 10, /* what one direction of one connection holds at the most */
+
 	/* logging */
 	LIMIT_LOG_LINE_BYTES = 4096,
 
@@ -36,6 +39,26 @@ enum {
 	LIMIT_VIEW_SITES = 1000,         /* sites in one table */
 	LIMIT_VIEW_SERVICES = 256,       /* services in one table */
 	LIMIT_VIEW_RTT_MS = 3600 * 1000, /* the longest round trip */
+
+	/* the agent's configuration */
+	LIMIT_AGENT_FILE_BYTES = 1 << 20,
+	LIMIT_AGENT_NAME_BYTES = 128, /* of a site, a service, a version, a tag */
+	LIMIT_AGENT_PEERS = 999,      /* with this site: LIMIT_VIEW_SITES */
+	LIMIT_AGENT_SERVICES = 64,    /* at this site: each is a listener in each thread */
+	LIMIT_AGENT_INSTANCES = 64,   /* of one service */
+	LIMIT_AGENT_TAGS = 64,        /* of one site */
+	LIMIT_AGENT_THREADS = 64,
+	LIMIT_AGENT_HEADER_BYTES = 64,    /* name of a header that carries a scope */
+	LIMIT_AGENT_PREFIX_BYTES = 32,    /* what stands before the UUID of a request id */
+	LIMIT_AGENT_KEY_LEAST_BYTES = 16, /* hop_key */
+	LIMIT_AGENT_KEY_BYTES = 4096,
+	LIMIT_AGENT_TIMEOUT_S = 86400,          /* any of `timeouts` */
+	LIMIT_AGENT_HEAD_LEAST_BYTES = 1 << 10, /* limits of messages: the range of each */
+	LIMIT_AGENT_HEAD_BYTES = 48 << 10,      /* a head has to fit into one buffer of http */
+	LIMIT_AGENT_FIELDS_LEAST = 16,
+	LIMIT_AGENT_FIELDS = 1024,
+	LIMIT_AGENT_TARGET_LEAST_BYTES = 256,
+	LIMIT_AGENT_CONNECTIONS = 1000000, /* of clients, in each thread */
 };
 
 #endif

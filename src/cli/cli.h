@@ -28,6 +28,7 @@ struct cli_command {
 	int (*run)(int argc, char **argv);
 };
 
+extern const struct cli_command cli_command_agent;
 extern const struct cli_command cli_command_scope;
 
 /* ---- Arguments (arguments.c) ------------------------------------------------------------------------------------ */

@@ -28,9 +28,9 @@ def complete(cheops, root, words):
 
 
 @pytest.mark.parametrize("words, offered", [
-    (["cheops", ""], {"scope", "help", "--help", "--version"}),
+    (["cheops", ""], {"agent", "scope", "help", "--help", "--version"}),
     (["cheops", "sc"], {"scope"}),
-    (["cheops", "help", ""], {"scope"}),
+    (["cheops", "help", ""], {"agent", "scope"}),
     (["cheops", "scope", "e"], {"explain"}),
     (["cheops", "scope", ""], {*ACTIONS, "--help"}),
     (["cheops", "help", "scope", ""], set(ACTIONS)),
@@ -40,6 +40,10 @@ def complete(cheops, root, words):
     (["cheops", "scope", "fmt", "--color", "a"], {"auto", "always"}),
     (["cheops", "scope", "fmt", "--view", "/etc/pass"], {"/etc/passwd", "/etc/passwd-"}),
     (["cheops", "scope", "fmt", "Si"], set()),
+    (["cheops", "agent", "--log", ""], {"error", "warn", "info", "debug"}),
+    (["cheops", "agent", "--log", "=", "d"], {"debug"}),
+    (["cheops", "agent", "-c", "/etc/pass"], {"/etc/passwd", "/etc/passwd-"}),
+    (["cheops", "agent", "--site", ""], set()),
     (["cheops", "zork", ""], set()),
 ])
 def test_completion(cheops, root, words, offered):

@@ -1,0 +1,302 @@
+/* services: where each service is met, where it really is, and how a scope follows its calls. */
+#include "agent/config_int.h"
+
+_Static_assert((int)LIMIT_AGENT_INSTANCES <= (int)PROXY_INSTANCES_MOST, "instances");
+
+enum { FRONT, INSTANCES, VERSION, CARRY, KEYS_COUNT };
+static const char *const service_keys[] = {
+	[FRONT] = "front", [INSTANCES] = "instances", [VERSION] = "version", [CARRY] = "carry", NULL};
+
+static const char service_example[] = "compute: {front: 127.0.0.1:8081, instances: 127.0.0.1:9081}";
+static const char services_example[] = "services: {compute: {front: 127.0.0.1:8081, instances: 127.0.0.1:9081}}";
+
+/* A list, or a single value that stands for a list of one. */
+static size_t list_count(const yaml_node_t *node)
+{
+	return node->type == YAML_SEQUENCE_NODE ? yaml_items_count(node) : 1;
+}
+
+static struct yaml_entry list_item(struct config_load *load, const struct yaml_entry *list, size_t index)
+{
+	struct yaml_entry item = *list;
+	if (list->value->type == YAML_SEQUENCE_NODE)
+		item.value = yaml_item_at(&load->yaml, list->value, index);
+	return item;
+}
+
+/* ---- Instances -------------------------------------------------------------------------------------------------- */
+
+static int read_instance(struct config_load *load, const struct yaml_entry *entry, struct proxy_service *service)
+{
+	struct config_value value;
+	struct http_address *address = &service->instances[service->instances_count];
+	int code = config_value_of(load, entry, "a list of addresses, such as [127.0.0.1:9081]", &value);
+	if (code == 0)
+		code = config_address(load, &value, address);
+	if (code != 0)
+		return code;
+	const struct config_listener *listener = config_listener_find(load, address);
+	if (listener != NULL)
+		return config_value_fail(load, &value, ERR_CONFLICT,
+		                         " has " TEXT_NAME_FMT ", where this agent itself listens, for " TEXT_NAME_FMT
+		                         ": requests would go round in circles",
+		                         TEXT_NAME(value.text), TEXT_NAME(listener->name));
+	for (uint32_t i = 0; i < service->instances_count; i++) {
+		if (config_same_address(&service->instances[i], address))
+			return config_value_fail(load, &value, ERR_CONFLICT, " has " TEXT_NAME_FMT " twice; once is enough",
+			                         TEXT_NAME(value.text));
+	}
+	service->instances_count++;
+	return 0;
+}
+
+static int read_instances(struct config_load *load, const struct yaml_entry *entry, struct proxy_service *service)
+{
+	size_t count = list_count(entry->value);
+	if (count == 0 || count > LIMIT_AGENT_INSTANCES)
+		return yaml_fail(&load->yaml, count == 0 ? ERR_INVALID : ERR_LIMIT, entry->value->start_mark,
+		                 "`instances` has %zu addresses; a service has 1 to %d instances", count,
+		                 LIMIT_AGENT_INSTANCES);
+	service->instances = arena_array(&load->config->arena, struct http_address, count);
+	int code = 0;
+	for (size_t i = 0; code == 0 && i < count; i++) {
+		struct yaml_entry item = list_item(load, entry, i);
+		code = read_instance(load, &item, service);
+	}
+	return code;
+}
+
+/* ---- How the scope follows -------------------------------------------------------------------------------------- */
+
+#define CARRY_ACCEPTED                                                                                                 \
+	"accepted are `header`, `baggage`, `traceparent`, `request-id:HEADER`, `request-id:HEADER:PREFIX` and "            \
+	"`append:HEADER`"
+
+static const char *const carry_words[] = {[PROXY_CARRY_HEADER] = "header",
+                                          [PROXY_CARRY_BAGGAGE] = "baggage",
+                                          [PROXY_CARRY_TRACEPARENT] = "traceparent",
+                                          [PROXY_CARRY_REQUEST_ID] = "request-id",
+                                          [PROXY_CARRY_APPEND] = "append"};
+enum { CARRY_WORDS = sizeof(carry_words) / sizeof(carry_words[0]) };
+
+/* Takes what stands before the next colon, and that colon. */
+static struct str next_part(struct str *rest)
+{
+	const char *colon = rest->length > 0 ? memchr(rest->at, ':', rest->length) : NULL;
+	struct str part = str_make(rest->at, colon != NULL ? (size_t)(colon - rest->at) : rest->length);
+	size_t taken = part.length + (colon != NULL);
+	*rest = str_make(rest->at + taken, rest->length - taken);
+	return part;
+}
+
+/* RFC 9110, 5.6.2. */
+static bool is_token(struct str text)
+{
+	for (size_t i = 0; i < text.length; i++) {
+		char c = text.at[i];
+		bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+		if (!plain && (c == '\0' || strchr("!#$%&'*+-.^_`|~", c) == NULL))
+			return false;
+	}
+	return text.length > 0;
+}
+
+/* Fields that HTTP or Cheops itself gives a meaning to. */
+static bool is_taken(struct str name)
+{
+	static const char *const names[] = {"Host",
+	                                    "Connection",
+	                                    "Keep-Alive",
+	                                    "Proxy-Connection",
+	                                    "TE",
+	                                    "Trailer",
+	                                    "Transfer-Encoding",
+	                                    "Upgrade",
+	                                    "Expect",
+	                                    "Content-Length",
+	                                    "Content-Type",
+	                                    "Via",
+	                                    "Date",
+	                                    "Max-Forwards",
+	                                    "Forwarded",
+	                                    "X-Forwarded-For",
+	                                    "X-Forwarded-Host",
+	                                    "X-Forwarded-Proto",
+	                                    "Scope",
+	                                    "X-Scope",
+	                                    "Baggage",
+	                                    "Traceparent",
+	                                    "Cheops-Hop",
+	                                    "Cheops-Explain"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (str_equal_nocase(name, str_of(names[i])))
+			return true;
+	}
+	return false;
+}
+
+static int check_header(struct config_load *load, const struct config_value *value, const struct proxy_carry *carry)
+{
+	if (!is_token(carry->header) || carry->header.length > LIMIT_AGENT_HEADER_BYTES)
+		return config_value_fail(load, value, ERR_INVALID,
+		                         " is " TEXT_NAME_FMT
+		                         "; after `%s:` comes the name of a header, of at most %d bytes, as in `%s`",
+		                         TEXT_NAME(value->text), carry_words[carry->kind], LIMIT_AGENT_HEADER_BYTES,
+		                         carry->kind == PROXY_CARRY_APPEND ? "append:X-Auth-Token" : "request-id:X-Request-Id");
+	if (is_taken(carry->header))
+		return config_value_fail(load, value, ERR_INVALID,
+		                         " is " TEXT_NAME_FMT ", but the header " TEXT_NAME_FMT
+		                         " has a meaning of its own; accepted is one that the service only passes on",
+		                         TEXT_NAME(value->text), TEXT_NAME(carry->header));
+	if (carry->prefix.length > LIMIT_AGENT_PREFIX_BYTES || (carry->prefix.length > 0 && !is_token(carry->prefix)))
+		return config_value_fail(load, value, ERR_INVALID,
+		                         " is " TEXT_NAME_FMT
+		                         "; the prefix of a request id has at most %d letters, digits and marks such as `-`, "
+		                         "as in `request-id:X-OpenStack-Request-ID:req-`",
+		                         TEXT_NAME(value->text), LIMIT_AGENT_PREFIX_BYTES);
+	return 0;
+}
+
+static int parse_carry(struct config_load *load, const struct config_value *value, struct proxy_carry *carry)
+{
+	struct str rest = value->text, word = next_part(&rest);
+	struct suggest suggest;
+	char meant[TEXT_SUGGESTION_BYTES];
+	uint32_t kind = 0;
+	while (kind < CARRY_WORDS && !str_equal(word, str_of(carry_words[kind])))
+		kind++;
+	bool named = kind == PROXY_CARRY_REQUEST_ID || kind == PROXY_CARRY_APPEND;
+	if (kind == CARRY_WORDS || (!named && word.length < value->text.length)) {
+		suggest_start(&suggest, word);
+		for (uint32_t i = 0; i < CARRY_WORDS; i++)
+			suggest_offer(&suggest, str_of(carry_words[i]));
+		return config_value_fail(load, value, ERR_INVALID, " is " TEXT_NAME_FMT "; " CARRY_ACCEPTED "%s",
+		                         TEXT_NAME(value->text), text_did_you_mean(&suggest, meant));
+	}
+	*carry = (struct proxy_carry){.kind = kind, .header = STR(""), .prefix = STR("")};
+	if (!named)
+		return 0;
+	carry->header = kind == PROXY_CARRY_APPEND ? rest : next_part(&rest);
+	carry->prefix = kind == PROXY_CARRY_APPEND ? STR("") : rest;
+	int code = check_header(load, value, carry);
+	carry->header = config_copy(load, carry->header);
+	carry->prefix = config_copy(load, carry->prefix);
+	return code;
+}
+
+static int read_carry(struct config_load *load, const struct yaml_entry *entry, struct proxy_service *service)
+{
+	service->carry_count = 0;
+	size_t count = list_count(entry->value);
+	if (count > PROXY_CARRY_MOST)
+		return yaml_fail(&load->yaml, ERR_LIMIT, entry->value->start_mark, "`carry` has %zu ways; the limit is %d",
+		                 count, PROXY_CARRY_MOST);
+	for (size_t i = 0; i < count; i++) {
+		struct yaml_entry item = list_item(load, entry, i);
+		struct proxy_carry *carry = &service->carry[service->carry_count];
+		struct config_value value;
+		int code = config_value_of(
+			load, &item, "a list of single values, such as [header, baggage], or [] if nothing is forwarded", &value);
+		if (code == 0)
+			code = parse_carry(load, &value, carry);
+		if (code != 0)
+			return code;
+		for (uint32_t j = 0; j < service->carry_count; j++) {
+			if (service->carry[j].kind == carry->kind && str_equal_nocase(service->carry[j].header, carry->header))
+				return config_value_fail(load, &value, ERR_CONFLICT, " has " TEXT_NAME_FMT " twice; once is enough",
+				                         TEXT_NAME(value.text));
+		}
+		service->carry_count++;
+	}
+	return 0;
+}
+
+/* What most services of today do: their HTTP libraries and middleware forward baggage, or the operator's list of headers. */
+static void default_carry(struct proxy_service *service)
+{
+	static const enum proxy_carry_kind kinds[] = {PROXY_CARRY_HEADER, PROXY_CARRY_BAGGAGE};
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		service->carry[service->carry_count++] =
+			(struct proxy_carry){.kind = kinds[i], .header = STR(""), .prefix = STR("")};
+}
+
+/* ---- Services --------------------------------------------------------------------------------------------------- */
+
+static int missing(struct config_load *load, const struct yaml_entry *entry, const char *key, const char *example)
+{
+	return yaml_fail(&load->yaml, ERR_INVALID, entry->key_node->start_mark,
+	                 TEXT_NAME_FMT " has no `%s`, which every service needs, such as `%s`", TEXT_NAME(entry->key), key,
+	                 example);
+}
+
+/* All fronts first, so that an instance which is one of them is seen. */
+static int read_front(struct config_load *load, const struct yaml_entry *entry, struct proxy_service *service,
+                      struct yaml_entry parts[KEYS_COUNT])
+{
+	struct config_value value;
+	int code = yaml_check_mapping(&load->yaml, entry->value, entry->key, service_example);
+	if (code == 0)
+		code = config_check_key(load, entry, "a service");
+	if (code == 0)
+		code = config_keys(load, entry->value, service_keys, parts);
+	if (code == 0 && parts[FRONT].value == NULL)
+		return missing(load, entry, "front", "front: 127.0.0.1:8081");
+	if (code == 0)
+		code = config_value_of(load, &parts[FRONT], "an address, such as 127.0.0.1:8081", &value);
+	if (code != 0)
+		return code;
+	service->name = config_copy(load, entry->key);
+	return config_listen(load, &value, service->name, &service->front);
+}
+
+static int read_rest(struct config_load *load, const struct yaml_entry *entry, struct proxy_service *service,
+                     const struct yaml_entry parts[KEYS_COUNT])
+{
+	if (parts[INSTANCES].value == NULL)
+		return missing(load, entry, "instances", "instances: [127.0.0.1:9081]");
+	int code = read_instances(load, &parts[INSTANCES], service);
+	service->version = STR("");
+	if (code == 0 && parts[VERSION].value != NULL) {
+		struct config_value value;
+		code = config_value_of(load, &parts[VERSION], "a version, such as \"2.1\"", &value);
+		if (code == 0)
+			code = config_name(load, &value, &service->version);
+	}
+	if (parts[CARRY].value == NULL)
+		default_carry(service);
+	else if (code == 0)
+		code = read_carry(load, &parts[CARRY], service);
+	return code;
+}
+
+int config_services(struct config_load *load)
+{
+	const yaml_node_t *node = load->parts[PART_SERVICES].value;
+	if (node == NULL)
+		return yaml_fail(&load->yaml, ERR_INVALID, load->root->start_mark,
+		                 "there is no `services`; an agent has at least one, such as `%s`", services_example);
+	int code = yaml_check_mapping(&load->yaml, node, STR("services"), services_example);
+	if (code != 0)
+		return code;
+	size_t count = yaml_entries_count(node);
+	if (count == 0)
+		return yaml_fail(&load->yaml, ERR_INVALID, node->start_mark,
+		                 "`services` is empty; an agent has at least one, such as `%s`", services_example);
+	if (count > LIMIT_AGENT_SERVICES)
+		return yaml_fail(&load->yaml, ERR_LIMIT, node->start_mark, "%zu services; the limit of an agent is %d", count,
+		                 LIMIT_AGENT_SERVICES);
+	struct proxy_config *config = load->config;
+	struct yaml_entry(*parts)[KEYS_COUNT] = (void *)arena_array(&config->arena, struct yaml_entry, count * KEYS_COUNT);
+	config->services = arena_array(&config->arena, struct proxy_service, count);
+	config->services_count = (uint32_t)count;
+	for (uint32_t i = 0; code == 0 && i < count; i++) {
+		struct yaml_entry entry = yaml_entry_at(&load->yaml, node, i);
+		config->services[i].index = i;
+		code = read_front(load, &entry, &config->services[i], parts[i]);
+	}
+	for (uint32_t i = 0; code == 0 && i < count; i++) {
+		struct yaml_entry entry = yaml_entry_at(&load->yaml, node, i);
+		code = read_rest(load, &entry, &config->services[i], parts[i]);
+	}
+	return code;
+}

@@ -1,0 +1,282 @@
+/* Sockets: connections and listeners.
+ *
+ * Edge-triggered: an event says that something changed, and the flags `readable` and `writable` stay up until a call says
+ * "would block". A read that fills less than it was offered has emptied the socket, so the flag is lowered without asking
+ * again; the next byte, or the end, raises it. Where the end has been told already, it stays up.
+ */
+#include "http/http_int.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+enum { BACKLOG = 4096, ACCEPTS_PER_ROUND = 64, ACCEPT_PAUSE_MS = 100 };
+
+/* ---- Addresses -------------------------------------------------------------------------------------------------- */
+
+/* Splits "host:port" or "[host]:port". */
+static bool split_address(struct str text, struct str *host, struct str *port)
+{
+	size_t colon = text.length;
+	while (colon > 0 && text.at[colon - 1] != ':')
+		colon--;
+	if (colon < 2 || colon == text.length)
+		return false;
+	*host = str_make(text.at, colon - 1);
+	*port = str_make(text.at + colon, text.length - colon);
+	if (host->at[0] == '[') {
+		if (host->length < 3 || host->at[host->length - 1] != ']')
+			return false;
+		*host = str_make(host->at + 1, host->length - 2);
+		return true;
+	}
+	return memchr(host->at, ':', host->length) == NULL;
+}
+
+int http_address_parse(struct http_address *address, struct str text, struct err *err)
+{
+	struct str host, port;
+	char host_text[256], port_text[8];
+	*address = (struct http_address){0};
+	if (!split_address(text, &host, &port) || host.length >= sizeof(host_text) || port.length >= sizeof(port_text) ||
+	    text.length >= sizeof(address->text))
+		return err_set(err, ERR_INVALID,
+		               "`%.*s` is not an address; write host:port, as in 127.0.0.1:8080 or [::1]:8080",
+		               STR_FMT(utf8_truncate(text, 64)));
+	for (size_t i = 0; i < port.length; i++)
+		if (port.at[i] < '0' || port.at[i] > '9')
+			return err_set(err, ERR_INVALID, "`%.*s` is not a port; a port is a number from 1 to 65535", STR_FMT(port));
+	snprintf(host_text, sizeof(host_text), "%.*s", STR_FMT(host));
+	snprintf(port_text, sizeof(port_text), "%.*s", STR_FMT(port));
+	int number = atoi(port_text);
+	if (number < 1 || number > 65535)
+		return err_set(err, ERR_INVALID, "%s is not a port; a port is a number from 1 to 65535", port_text);
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *found = NULL;
+	int failed = getaddrinfo(host_text, port_text, &hints, &found);
+	if (failed)
+		return err_set(err, ERR_NOT_FOUND, "cannot look up `%s`: %s", host_text, gai_strerror(failed));
+	memcpy(&address->socket, found->ai_addr, found->ai_addrlen);
+	address->length = found->ai_addrlen;
+	freeaddrinfo(found);
+	memcpy(address->text, text.at, text.length);
+	return 0;
+}
+
+/* ---- Connections ------------------------------------------------------------------------------------------------ */
+
+static void conn_ready(struct http_source *source, uint32_t events)
+{
+	struct http_conn *conn = (struct http_conn *)source;
+	if (conn->connecting && events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) {
+		socklen_t length = sizeof(conn->error);
+		getsockopt(source->fd, SOL_SOCKET, SO_ERROR, &conn->error, &length);
+		conn->connecting = false;
+		conn->failed = conn->error != 0;
+		conn->writable = !conn->failed;
+	} else if (events & (EPOLLERR | EPOLLHUP)) {
+		/* What was received before may still be read: the read tells the error in its turn. */
+		conn->readable = conn->writable = conn->hung = true;
+	}
+	if (events & (EPOLLRDHUP | EPOLLERR | EPOLLHUP))
+		conn->ending = true;
+	if (events & (EPOLLIN | EPOLLRDHUP))
+		conn->readable = true;
+	if (events & EPOLLOUT && !conn->connecting)
+		conn->writable = true;
+	if (conn->changed)
+		conn->changed(conn);
+}
+
+static void conn_fire(struct http_timer *timer)
+{
+	struct http_conn *conn = (struct http_conn *)((char *)timer - offsetof(struct http_conn, timer));
+	if (conn->expired)
+		conn->expired(conn);
+}
+
+static int conn_register(struct http_conn *conn, struct http_loop *loop, int fd, struct err *err)
+{
+	int on = 1;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	conn->loop = loop;
+	conn->source.fd = fd;
+	conn->source.ready = conn_ready;
+	conn->timer.fire = conn_fire;
+	return http_loop_add(loop, &conn->source, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, err);
+}
+
+int http_conn_init(struct http_conn *conn, struct http_loop *loop, int fd, struct err *err)
+{
+	conn->writable = true;
+	return conn_register(conn, loop, fd, err);
+}
+
+int http_conn_connect(struct http_conn *conn, struct http_loop *loop, const struct http_address *address,
+                      struct err *err)
+{
+	int fd = socket(address->socket.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0) {
+		conn->error = errno;
+		return err_set(err, ERR_IO, "cannot open a socket: %s", strerror(errno));
+	}
+	int result = connect(fd, (const struct sockaddr *)&address->socket, address->length);
+	if (result != 0 && errno != EINPROGRESS) {
+		conn->error = errno;
+		close(fd);
+		return err_set(err, ERR_UNAVAILABLE, "cannot connect to %s: %s", address->text, strerror(conn->error));
+	}
+	conn->connecting = true;
+	int code = conn_register(conn, loop, fd, err);
+	if (code)
+		close(fd);
+	return code;
+}
+
+void http_conn_close(struct http_conn *conn)
+{
+	http_timer_clear(conn->loop, &conn->timer);
+	http_buffer_give(conn->loop, &conn->in);
+	conn->readable = conn->writable = false;
+	http_loop_close(conn->loop, &conn->source);
+}
+
+void http_conn_reset_on_close(struct http_conn *conn)
+{
+	struct linger hard = {.l_onoff = 1};
+	if (conn->source.fd >= 0)
+		setsockopt(conn->source.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+}
+
+void http_conn_end(struct http_conn *conn)
+{
+	if (conn->source.fd >= 0)
+		shutdown(conn->source.fd, SHUT_WR);
+}
+
+static enum http_io conn_error(struct http_conn *conn)
+{
+	conn->error = errno;
+	conn->failed = true;
+	conn->readable = conn->writable = false;
+	return HTTP_IO_FAILED;
+}
+
+enum http_io http_conn_read(struct http_conn *conn)
+{
+	if (!conn->readable || conn->ended)
+		return conn->ended ? HTTP_IO_END : HTTP_IO_BLOCKED;
+	if (!conn->in.at)
+		http_buffer_take(conn->loop, &conn->in, HTTP_BUFFER_LEAST);
+	size_t space = conn->in.size - conn->in.end;
+	if (space == 0)
+		return HTTP_IO_BLOCKED;
+	ssize_t got = recv(conn->source.fd, conn->in.at + conn->in.end, space, 0);
+	if (got > 0) {
+		conn->in.end += (uint32_t)got;
+		if ((size_t)got < space && !conn->ending)
+			conn->readable = false;
+		return HTTP_IO_SOME;
+	}
+	if (got == 0) {
+		conn->ended = true;
+		return HTTP_IO_END;
+	}
+	if (errno == EINTR)
+		return HTTP_IO_SOME;
+	if (errno != EAGAIN)
+		return conn_error(conn);
+	conn->readable = false;
+	return HTTP_IO_BLOCKED;
+}
+
+enum http_io http_conn_write(struct http_conn *conn, struct iovec *pieces, int count, size_t *written)
+{
+	*written = 0;
+	if (!conn->writable)
+		return HTTP_IO_BLOCKED;
+	struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)count};
+	ssize_t put = count == 1 ? send(conn->source.fd, pieces[0].iov_base, pieces[0].iov_len, MSG_NOSIGNAL)
+	                         : sendmsg(conn->source.fd, &message, MSG_NOSIGNAL);
+	if (put >= 0) {
+		*written = (size_t)put;
+		return HTTP_IO_SOME;
+	}
+	if (errno == EINTR)
+		return HTTP_IO_SOME;
+	if (errno != EAGAIN) {
+		conn_error(conn);
+		conn->readable = conn->ending = true; /* the peer may have said why before it closed */
+		return HTTP_IO_FAILED;
+	}
+	conn->writable = false;
+	return HTTP_IO_BLOCKED;
+}
+
+/* ---- Listeners -------------------------------------------------------------------------------------------------- */
+
+int http_listen(const struct http_address *address, int *out, struct err *err)
+{
+	int on = 1, fd = socket(address->socket.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return err_set(err, ERR_IO, "cannot open a socket: %s", strerror(errno));
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+	if (bind(fd, (const struct sockaddr *)&address->socket, address->length) != 0 || listen(fd, BACKLOG) != 0) {
+		int code = err_set(err, ERR_IO, "cannot listen on %s: %s", address->text, strerror(errno));
+		close(fd);
+		return code;
+	}
+	*out = fd;
+	return 0;
+}
+
+/* Out of descriptors: waiting connections stay in the queue until some are closed. */
+static void pause_over(struct http_timer *timer)
+{
+	struct http_listener *listener = (struct http_listener *)((char *)timer - offsetof(struct http_listener, pause));
+	http_loop_watch(listener->loop, &listener->source, EPOLLIN);
+}
+
+static void listener_ready(struct http_source *source, uint32_t events)
+{
+	(void)events;
+	struct http_listener *listener = (struct http_listener *)source;
+	for (int i = 0; i < ACCEPTS_PER_ROUND && source->fd >= 0; i++) {
+		struct sockaddr_storage from;
+		socklen_t length = sizeof(from);
+		int fd = accept4(source->fd, (struct sockaddr *)&from, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd >= 0) {
+			listener->accepted(listener, fd, &from);
+			continue;
+		}
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+			http_loop_watch(listener->loop, source, 0);
+			http_timer_set(listener->loop, &listener->pause, ACCEPT_PAUSE_MS);
+			return;
+		}
+		if (errno != EINTR && errno != ECONNABORTED)
+			return;
+	}
+}
+
+int http_listener_start(struct http_listener *listener, struct http_loop *loop, int fd, struct err *err)
+{
+	listener->loop = loop;
+	listener->source.fd = fd;
+	listener->source.ready = listener_ready;
+	listener->pause.fire = pause_over;
+	return http_loop_add(loop, &listener->source, EPOLLIN, err);
+}
+
+void http_listener_stop(struct http_listener *listener)
+{
+	http_timer_clear(listener->loop, &listener->pause);
+	http_loop_close(listener->loop, &listener->source);
+}

@@ -1,0 +1,76 @@
+/* Fields of a head: which ones are known here, how they are found, and how they are sent on. */
+#include "http/http_int.h"
+
+static const struct {
+	struct str name;
+	enum http_field_id id;
+} known_fields[] = {
+	{STR_INIT("te"), HTTP_FIELD_TE},
+	{STR_INIT("via"), HTTP_FIELD_VIA},
+	{STR_INIT("host"), HTTP_FIELD_HOST},
+	{STR_INIT("scope"), HTTP_FIELD_SCOPE},
+	{STR_INIT("expect"), HTTP_FIELD_EXPECT},
+	{STR_INIT("upgrade"), HTTP_FIELD_UPGRADE},
+	{STR_INIT("x-scope"), HTTP_FIELD_X_SCOPE},
+	{STR_INIT("baggage"), HTTP_FIELD_BAGGAGE},
+	{STR_INIT("forwarded"), HTTP_FIELD_FORWARDED},
+	{STR_INIT("connection"), HTTP_FIELD_CONNECTION},
+	{STR_INIT("keep-alive"), HTTP_FIELD_KEEP_ALIVE},
+	{STR_INIT("cheops-hop"), HTTP_FIELD_CHEOPS_HOP},
+	{STR_INIT("traceparent"), HTTP_FIELD_TRACEPARENT},
+	{STR_INIT("max-forwards"), HTTP_FIELD_MAX_FORWARDS},
+	{STR_INIT("content-length"), HTTP_FIELD_CONTENT_LENGTH},
+	{STR_INIT("cheops-explain"), HTTP_FIELD_CHEOPS_EXPLAIN},
+	{STR_INIT("x-forwarded-for"), HTTP_FIELD_X_FORWARDED_FOR},
+	{STR_INIT("x-forwarded-host"), HTTP_FIELD_X_FORWARDED_HOST},
+	{STR_INIT("proxy-connection"), HTTP_FIELD_PROXY_CONNECTION},
+	{STR_INIT("transfer-encoding"), HTTP_FIELD_TRANSFER_ENCODING},
+	{STR_INIT("x-forwarded-proto"), HTTP_FIELD_X_FORWARDED_PROTO},
+};
+
+enum { KNOWN = sizeof(known_fields) / sizeof(known_fields[0]), NAME_MOST = 17 };
+
+/* First of known_fields with a name of that length. */
+static const uint8_t by_length[NAME_MOST + 2] = {0, 0, 0, 1, 2, 3, 4, 5, 8, 8, 9, 12, 13, 14, 14, 16, 17, 19, 21};
+
+enum http_field_id http_field_id_of(struct str name)
+{
+	if (name.length > NAME_MOST)
+		return HTTP_FIELD_OTHER;
+	for (uint32_t i = by_length[name.length]; i < by_length[name.length + 1]; i++)
+		if (str_equal_nocase(known_fields[i].name, name))
+			return known_fields[i].id;
+	return HTTP_FIELD_OTHER;
+}
+
+struct http_field *http_find(const struct http_head *head, enum http_field_id id)
+{
+	if (!http_has(head, id))
+		return NULL;
+	for (uint32_t i = 0; i < head->fields_count; i++)
+		if (head->fields[i].id == id && !head->fields[i].dropped)
+			return &head->fields[i];
+	return NULL;
+}
+
+struct http_field *http_find_named(const struct http_head *head, struct str name)
+{
+	for (uint32_t i = 0; i < head->fields_count; i++)
+		if (head->fields[i].name_length == name.length && !head->fields[i].dropped &&
+		    str_equal_nocase(http_field_name(head, &head->fields[i]), name))
+			return &head->fields[i];
+	return NULL;
+}
+
+void http_put_fields(struct buf *out, const struct http_head *head)
+{
+	for (uint32_t i = 0; i < head->fields_count; i++) {
+		const struct http_field *field = &head->fields[i];
+		if (field->dropped)
+			continue;
+		buf_put(out, http_field_name(head, field));
+		buf_put(out, STR(": "));
+		buf_put(out, http_field_value(head, field));
+		buf_put(out, STR("\r\n"));
+	}
+}

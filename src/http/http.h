@@ -1,0 +1,302 @@
+/* HTTP/1.1 over TCP: event loops, messages, connections, and the pools of connections to servers.
+ *
+ * One loop per thread; everything of a loop is touched by its thread only, except http_loop_post(). Sockets are
+ * registered once, edge-triggered, for both directions: what can be read or written is remembered in flags, and each
+ * event runs whoever owns the connection until nothing more can be done. Time is read once per round of the loop.
+ */
+#ifndef HTTP_HTTP_H
+#define HTTP_HTTP_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/limits.h"
+#include "base/str.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+/* ---- Loops and timers ------------------------------------------------------------------------------------------- */
+
+struct http_loop;
+
+/* Something with a descriptor in a loop. `ready` gets epoll's event bits. */
+struct http_source {
+	int fd; /* -1 once closed */
+	void (*ready)(struct http_source *source, uint32_t events);
+	struct http_source *next_dead, *next_again;
+	bool again;                                  /* to be run in the next round */
+	void (*release)(struct http_source *source); /* frees it, after the round in which it was closed */
+};
+
+/* Fires once, at or soon after its deadline (ticks are HTTP_TICK_MS). Moving a deadline later costs one store. */
+struct http_timer {
+	uint64_t deadline_ms; /* 0: not set */
+	void (*fire)(struct http_timer *timer);
+	struct http_timer *previous, *next; /* in a slot of the wheel */
+};
+
+struct http_task {
+	void (*run)(struct http_task *task);
+	struct http_task *next;
+};
+
+int http_loop_new(struct http_loop **loop, struct err *err);
+void http_loop_free(struct http_loop *loop);
+
+/* Runs until http_loop_stop(), which any thread may call. */
+void http_loop_run(struct http_loop *loop);
+void http_loop_stop(struct http_loop *loop);
+
+/* The one call for other threads: the task runs in the loop's thread. Tasks run in the order in which they were posted. */
+void http_loop_post(struct http_loop *loop, struct http_task *task);
+
+/* Monotonic time of this round. */
+uint64_t http_loop_now_us(const struct http_loop *loop);
+uint64_t http_loop_now_ms(const struct http_loop *loop);
+
+int http_loop_add(struct http_loop *loop, struct http_source *source, uint32_t events, struct err *err);
+/* Other events than it was added with; 0: none for now. */
+void http_loop_watch(struct http_loop *loop, struct http_source *source, uint32_t events);
+/* Its `ready` runs once more in the next round, without an event: for who stops with work left, so that others get on. */
+void http_loop_again(struct http_loop *loop, struct http_source *source);
+/* Closes the descriptor now, and releases the source at the end of the round. */
+void http_loop_close(struct http_loop *loop, struct http_source *source);
+
+void http_timer_set(struct http_loop *loop, struct http_timer *timer, uint64_t delay_ms);
+void http_timer_clear(struct http_loop *loop, struct http_timer *timer);
+
+/* ---- Buffers ---------------------------------------------------------------------------------------------------- */
+
+/* A piece of memory that bytes are read into. It belongs to a loop's free lists; a connection has one only while it has
+ * something in it. Places in it are kept as offsets, because it moves when it grows. */
+struct http_buffer {
+	char *at;
+	uint32_t size;
+	uint32_t start; /* first byte not yet consumed */
+	uint32_t end;   /* behind the last byte read */
+};
+
+void http_buffer_take(struct http_loop *loop, struct http_buffer *buffer, uint32_t size);
+void http_buffer_give(struct http_loop *loop, struct http_buffer *buffer);
+/* Twice the size, same content. */
+void http_buffer_grow(struct http_loop *loop, struct http_buffer *buffer);
+
+/* ---- Messages --------------------------------------------------------------------------------------------------- */
+
+/* Fields that the proxy looks at. All others are HTTP_FIELD_OTHER. */
+enum http_field_id {
+	HTTP_FIELD_OTHER,
+	HTTP_FIELD_CONNECTION,
+	HTTP_FIELD_KEEP_ALIVE,
+	HTTP_FIELD_PROXY_CONNECTION,
+	HTTP_FIELD_TE,
+	HTTP_FIELD_TRANSFER_ENCODING,
+	HTTP_FIELD_UPGRADE,
+	HTTP_FIELD_CONTENT_LENGTH,
+	HTTP_FIELD_HOST,
+	HTTP_FIELD_EXPECT,
+	HTTP_FIELD_VIA,
+	HTTP_FIELD_MAX_FORWARDS,
+	HTTP_FIELD_FORWARDED,
+	HTTP_FIELD_X_FORWARDED_FOR,
+	HTTP_FIELD_X_FORWARDED_HOST,
+	HTTP_FIELD_X_FORWARDED_PROTO,
+	HTTP_FIELD_SCOPE,
+	HTTP_FIELD_X_SCOPE,
+	HTTP_FIELD_BAGGAGE,
+	HTTP_FIELD_TRACEPARENT,
+	HTTP_FIELD_CHEOPS_HOP,
+	HTTP_FIELD_CHEOPS_EXPLAIN,
+	HTTP_FIELD_COUNT,
+};
+
+/* Offsets into the buffer that holds the head. */
+struct http_field {
+	uint32_t name;
+	uint32_t value;
+	uint32_t value_length;
+	uint16_t name_length;
+	uint8_t id;
+	bool dropped; /* not to be passed on */
+};
+
+enum http_framing {
+	HTTP_BODY_NONE,
+	HTTP_BODY_LENGTH,
+	HTTP_BODY_CHUNKED,
+	HTTP_BODY_UNTIL_CLOSE, /* responses only */
+};
+
+/* What can be wrong with a message, for counters and for the answer. */
+enum http_bad {
+	HTTP_OK,
+	HTTP_BAD_SYNTAX,        /* 400 */
+	HTTP_BAD_FRAMING,       /* 400: lengths that contradict each other */
+	HTTP_BAD_HOST,          /* 400 */
+	HTTP_BAD_TARGET,        /* 400 */
+	HTTP_BAD_TARGET_LENGTH, /* 414 */
+	HTTP_BAD_FIELDS_SIZE,   /* 431 */
+	HTTP_BAD_VERSION,       /* 505 */
+	HTTP_BAD_METHOD,        /* 501 */
+	HTTP_BAD_CODING,        /* 501: a transfer coding other than chunked */
+	HTTP_BAD_EXPECTATION,   /* 417 */
+};
+
+struct http_head {
+	const char *base; /* of the buffer; set by http_parser_feed() */
+	uint8_t method;   /* llhttp's number */
+	uint8_t minor;    /* HTTP/1.minor */
+	uint16_t status;
+	enum http_framing framing;
+	uint64_t length; /* HTTP_BODY_LENGTH */
+	bool keep_alive; /* the sender lets the connection live on */
+	bool upgrade;    /* it asks for, or (101) agrees to, another protocol */
+	bool expects_continue;
+	uint32_t present; /* bit (1 << id) of each known field */
+	uint32_t target, target_length;
+	uint32_t reason, reason_length;
+	uint32_t bytes; /* of the whole head, with the empty line */
+	struct http_field *fields;
+	uint32_t fields_count;
+};
+
+struct http_limits {
+	uint32_t head_bytes;
+	uint32_t fields;
+	uint32_t target_bytes;
+};
+
+struct http_parser;
+
+/* Events of http_parser_feed(), in the order in which they come. */
+enum http_progress {
+	HTTP_PROGRESS_MORE,   /* all bytes taken, the message is not complete */
+	HTTP_PROGRESS_HEAD,   /* the head is complete; told once. Feed again to go on with the body */
+	HTTP_PROGRESS_DONE,   /* the message is complete; what is left in the buffer belongs to the next one */
+	HTTP_PROGRESS_BROKEN, /* see http_parser_bad() */
+};
+
+struct http_parser *http_parser_new(bool request, const struct http_limits *limits);
+void http_parser_free(struct http_parser *parser);
+/* For the next message. A parser of responses has to know the method that they answer (for HEAD and CONNECT). */
+void http_parser_start(struct http_parser *parser, uint8_t request_method);
+
+/* Parses what is in the buffer beyond what it has seen. While the head is incomplete the buffer must keep it whole.
+ * Afterwards body bytes are compacted: they stand at [*body, *body + *body_length) in the buffer, without chunk framing,
+ * and the buffer can be cleared once they were consumed. */
+enum http_progress http_parser_feed(struct http_parser *parser, struct http_buffer *buffer, uint32_t *body,
+                                    uint32_t *body_length);
+
+/* The peer closed the connection: is the message complete now? */
+enum http_progress http_parser_finish(struct http_parser *parser);
+
+struct http_head *http_parser_head(struct http_parser *parser);
+enum http_bad http_parser_bad(const struct http_parser *parser, const char **reason);
+
+/* Trailer fields of a chunked body, as they are sent on: "name: value\r\n" each. */
+struct str http_parser_trailers(const struct http_parser *parser);
+
+static inline struct str http_field_name(const struct http_head *head, const struct http_field *field)
+{
+	return (struct str){head->base + field->name, field->name_length};
+}
+
+static inline struct str http_field_value(const struct http_head *head, const struct http_field *field)
+{
+	return (struct str){head->base + field->value, field->value_length};
+}
+
+static inline struct str http_target(const struct http_head *head)
+{
+	return (struct str){head->base + head->target, head->target_length};
+}
+
+static inline bool http_has(const struct http_head *head, enum http_field_id id)
+{
+	return head->present >> id & 1;
+}
+
+/* The first field of that id or name that is not dropped; NULL if there is none. */
+struct http_field *http_find(const struct http_head *head, enum http_field_id id);
+struct http_field *http_find_named(const struct http_head *head, struct str name);
+
+/* Writes all fields that are not dropped, a line each. */
+void http_put_fields(struct buf *out, const struct http_head *head);
+
+struct str http_method_name(uint8_t method);
+bool http_method_is_safe(uint8_t method);       /* GET, HEAD, OPTIONS, TRACE */
+bool http_method_is_idempotent(uint8_t method); /* and PUT, DELETE */
+bool http_method_is_head(uint8_t method);
+const char *http_reason(unsigned status);
+unsigned http_bad_status(enum http_bad bad);
+
+/* ---- Connections ------------------------------------------------------------------------------------------------ */
+
+struct http_address {
+	struct sockaddr_storage socket;
+	socklen_t length;
+	char text[64]; /* as configured: "127.0.0.1:80", "[::1]:80" */
+};
+
+/* "host:port"; names are looked up now. */
+int http_address_parse(struct http_address *address, struct str text, struct err *err);
+
+enum http_io {
+	HTTP_IO_SOME,    /* something was moved */
+	HTTP_IO_BLOCKED, /* nothing can be moved now; an event will come */
+	HTTP_IO_END,     /* the peer sent its last byte */
+	HTTP_IO_FAILED,  /* see conn->error */
+};
+
+/* A TCP connection. `changed` runs after `readable`, `writable` or `failed` were set by an event. */
+struct http_conn {
+	struct http_source source; /* first */
+	struct http_loop *loop;
+	bool connecting;
+	bool readable;
+	bool writable;
+	bool ending; /* an event told of the peer's end: there is no other, so it is read up to that end */
+	bool ended;  /* the peer will send no more */
+	bool hung;   /* an event told of a reset or of both directions being closed */
+	bool failed; /* reset, or cannot be reached: error says why */
+	int error;   /* errno */
+	struct http_timer timer;
+	struct http_buffer in;
+	void (*changed)(struct http_conn *conn);
+	void (*expired)(struct http_conn *conn);
+	void *owner;
+};
+
+/* Takes over an accepted descriptor. */
+int http_conn_init(struct http_conn *conn, struct http_loop *loop, int fd, struct err *err);
+/* Starts to connect; `changed` runs once it is `writable` or `failed`. */
+int http_conn_connect(struct http_conn *conn, struct http_loop *loop, const struct http_address *address,
+                      struct err *err);
+/* Closes it, gives its buffer back. The memory is the caller's, who may free it in source.release. */
+void http_conn_close(struct http_conn *conn);
+/* When it is closed the peer gets a reset instead of an orderly end: what it was sent is not complete. */
+void http_conn_reset_on_close(struct http_conn *conn);
+/* Sends the end; what the peer sends can still be read. */
+void http_conn_end(struct http_conn *conn);
+
+/* Reads once, behind what is in the buffer, which is taken where there is none. HTTP_IO_BLOCKED also when it is full. */
+enum http_io http_conn_read(struct http_conn *conn);
+enum http_io http_conn_write(struct http_conn *conn, struct iovec *pieces, int count, size_t *written);
+
+/* ---- Listeners -------------------------------------------------------------------------------------------------- */
+
+/* Accepts for one loop. Several listeners of several loops may share an address. */
+struct http_listener {
+	struct http_source source; /* first */
+	struct http_loop *loop;
+	void (*accepted)(struct http_listener *listener, int fd, const struct sockaddr_storage *from);
+	void *owner;
+	struct http_timer pause; /* after running out of descriptors */
+};
+
+/* A bound and listening descriptor; several may be opened for one address. */
+int http_listen(const struct http_address *address, int *fd, struct err *err);
+int http_listener_start(struct http_listener *listener, struct http_loop *loop, int fd, struct err *err);
+void http_listener_stop(struct http_listener *listener);
+
+#endif

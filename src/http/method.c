@@ -1,0 +1,67 @@
+/* Methods and statuses. */
+#include "http/http_int.h"
+
+#include <llhttp/llhttp.h>
+
+struct str http_method_name(uint8_t method)
+{
+	return str_of(llhttp_method_name((llhttp_method_t)method));
+}
+
+bool http_method_is_head(uint8_t method)
+{
+	return method == HTTP_HEAD;
+}
+
+bool http_method_is_safe(uint8_t method)
+{
+	return method == HTTP_GET || method == HTTP_HEAD || method == HTTP_OPTIONS || method == HTTP_TRACE;
+}
+
+bool http_method_is_idempotent(uint8_t method)
+{
+	return http_method_is_safe(method) || method == HTTP_PUT || method == HTTP_DELETE;
+}
+
+unsigned http_bad_status(enum http_bad bad)
+{
+	static const uint16_t statuses[] = {
+		[HTTP_OK] = 200,         [HTTP_BAD_SYNTAX] = 400,        [HTTP_BAD_FRAMING] = 400,     [HTTP_BAD_HOST] = 400,
+		[HTTP_BAD_TARGET] = 400, [HTTP_BAD_TARGET_LENGTH] = 414, [HTTP_BAD_FIELDS_SIZE] = 431, [HTTP_BAD_VERSION] = 505,
+		[HTTP_BAD_METHOD] = 501, [HTTP_BAD_CODING] = 501,        [HTTP_BAD_EXPECTATION] = 417,
+	};
+	return statuses[bad];
+}
+
+const char *http_reason(unsigned status)
+{
+	static const struct {
+		uint16_t status;
+		const char *reason;
+	} reasons[] = {
+		{200, "OK"},
+		{202, "Accepted"},
+		{204, "No Content"},
+		{400, "Bad Request"},
+		{403, "Forbidden"},
+		{404, "Not Found"},
+		{405, "Method Not Allowed"},
+		{408, "Request Timeout"},
+		{409, "Conflict"},
+		{414, "URI Too Long"},
+		{417, "Expectation Failed"},
+		{422, "Unprocessable Content"},
+		{431, "Request Header Fields Too Large"},
+		{500, "Internal Server Error"},
+		{501, "Not Implemented"},
+		{502, "Bad Gateway"},
+		{503, "Service Unavailable"},
+		{504, "Gateway Timeout"},
+		{505, "HTTP Version Not Supported"},
+		{508, "Loop Detected"},
+	};
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		if (reasons[i].status == status)
+			return reasons[i].reason;
+	return "Unknown";
+}

@@ -1,0 +1,93 @@
+/* Scope and service give a plan, and the plan a place. */
+#include "proxy/proxy_int.h"
+
+static int refuse_scope(struct proxy_exchange *exchange, const struct scope_diag *diag)
+{
+	proxy_count(&exchange->proxy->counters.refused_scopes, 1);
+	struct proxy_problem problem = {
+		.status = 400, .type = scope_fault_name(diag->fault), .title = "The scope cannot be followed", .diag = diag};
+	proxy_problem(exchange, &problem, "%s%s%s", diag->message, diag->hint[0] ? "; " : "", diag->hint);
+	return -1;
+}
+
+int proxy_explain(struct proxy_exchange *exchange, const struct http_head *head)
+{
+	struct http_field *field = http_find(head, HTTP_FIELD_CHEOPS_EXPLAIN);
+	if (!field)
+		return 0;
+	if (!str_equal_nocase(http_field_value(head, field), STR("plan"))) {
+		struct proxy_problem problem = {
+			.status = 400, .type = "bad-explain", .title = "Cheops-Explain cannot be followed"};
+		proxy_problem(exchange, &problem, "the header Cheops-Explain has one value: plan");
+		return -1;
+	}
+	const struct scope_step here = {.op = SCOPE_ONE, .site = exchange->state->config->site};
+	const struct scope_plan local = {.service = exchange->service->name, .at = here.site, .root = &here};
+	const struct scope_plan *plan = exchange->lease ? scope_lease_plan(exchange->lease) : &local;
+	int64_t latency_us = plan->root->latency_us;
+	struct buf text = {0};
+	buf_put(&text, STR("{\"service\":"));
+	buf_put_json(&text, plan->service);
+	buf_put(&text, STR(",\"at\":"));
+	buf_put_json(&text, plan->at);
+	buf_put(&text, STR(",\"scope\":"));
+	if (exchange->lease)
+		buf_put_json(&text, exchange->scope);
+	else
+		buf_put(&text, STR("null"));
+	buf_put(&text, STR(",\"plan\":"));
+	scope_plan_json(&text, plan);
+	buf_put(&text, STR(",\"latency_ms\":"));
+	if (latency_us == SCOPE_RTT_UNKNOWN)
+		buf_put(&text, STR("null"));
+	else
+		buf_printf(&text, "%.6g", (double)latency_us / 1000);
+	buf_put(&text, STR(",\"warnings\":["));
+	for (uint32_t i = 0; i < plan->warnings_count; i++) {
+		if (i > 0)
+			buf_put_char(&text, ',');
+		buf_put_json(&text, plan->warnings[i]);
+	}
+	buf_put(&text, STR("]}\n"));
+	proxy_build_answer(exchange, 200, "application/json", STR(""), buf_str(&text));
+	buf_free(&text);
+	return -1;
+}
+
+/* What the plan's root asks for. Collaborations of several sites are not carried out yet, and are refused as such. */
+static int choose_place(struct proxy_exchange *exchange)
+{
+	const struct proxy_config *config = exchange->state->config;
+	const struct scope_step *root = scope_lease_plan(exchange->lease)->root;
+	if (root->op != SCOPE_ONE) {
+		struct proxy_problem problem = {
+			.status = 501, .type = "not-yet", .title = "This collaboration is not carried out yet"};
+		proxy_problem(
+			exchange, &problem,
+			"the scope gives a plan of the kind `%s`; this version runs a request at one site, here or elsewhere",
+			scope_step_name(root->op));
+		return -1;
+	}
+	exchange->peer = NULL;
+	for (uint32_t i = 0; root->site_index != config->site_index && i < config->peers_count; i++)
+		if (config->peers[i].site == root->site_index)
+			exchange->peer = &config->peers[i];
+	return 0;
+}
+
+int proxy_evaluate(struct proxy_exchange *exchange, const struct http_head *head)
+{
+	const struct proxy_config *config = exchange->state->config;
+	struct scope_request request = {.service = exchange->service->name, .at = config->site_index};
+	struct scope_diag diag;
+	if (scope_cache_get(exchange->state->scopes, exchange->scope_text, &request, &config->view, &exchange->lease,
+	                    &diag) != 0)
+		return refuse_scope(exchange, &diag);
+	/* From here on the scope travels in its canonical form, in which each location has its service. */
+	exchange->scope = scope_lease_bound(exchange->lease);
+	if (exchange->carrier == PROXY_CARRIER_PEER)
+		return 0; /* evaluated where it came from: it runs here */
+	if (proxy_explain(exchange, head) != 0)
+		return -1;
+	return choose_place(exchange);
+}

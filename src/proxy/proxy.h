@@ -1,0 +1,173 @@
+/* The life of a request in an agent (DESIGN 5), one file per stage:
+ *
+ *     intercept.c  a connection is accepted, a head is read; which front did it come to?
+ *     carrier.c    the scope is read from whatever carries it, and taken out of the request
+ *     evaluate.c   scope and service give a plan
+ *     execute.c    the plan is run: here, or at another site's agent
+ *     answer.c     the response is passed on, or an answer of our own is made
+ *
+ * Each loop has its own proxy; they share the configuration, which never changes, and the counters. A new configuration is
+ * a new struct proxy_config; requests under way keep the one that they started with.
+ */
+#ifndef PROXY_PROXY_H
+#define PROXY_PROXY_H
+
+#include "http/http.h"
+#include "scope/scope.h"
+
+#include "base/log.h"
+
+#include <stdatomic.h>
+
+/* ---- Configuration ---------------------------------------------------------------------------------------------- */
+
+/* How the scope follows the calls that a service makes (DESIGN 6). */
+enum proxy_carry_kind {
+	PROXY_CARRY_HEADER,      /* it forwards unknown headers: Scope itself travels */
+	PROXY_CARRY_BAGGAGE,     /* it forwards W3C baggage */
+	PROXY_CARRY_TRACEPARENT, /* it forwards traceparent: the agent remembers the trace */
+	PROXY_CARRY_REQUEST_ID,  /* it forwards a request id: the agent remembers it */
+	PROXY_CARRY_APPEND,      /* it forwards one header verbatim: the scope is appended to it */
+};
+
+struct proxy_carry {
+	enum proxy_carry_kind kind;
+	struct str header; /* of a request id, or to append to */
+	struct str prefix; /* of a request id: "req-" gives req-<uuid>; may be "" */
+};
+
+enum { PROXY_CARRY_MOST = 4, PROXY_INSTANCES_MOST = 64 };
+
+struct proxy_service {
+	struct str name;
+	uint32_t index; /* in proxy_config.services */
+	struct http_address front;
+	struct http_address *instances;
+	uint32_t instances_count;
+	struct proxy_carry carry[PROXY_CARRY_MOST];
+	uint32_t carry_count; /* 0: it forwards nothing */
+	struct str version;   /* "" if not said */
+};
+
+struct proxy_peer {
+	struct str name;
+	struct http_address address;
+	uint32_t site;  /* its number in the view */
+	int64_t rtt_us; /* as configured, or SCOPE_RTT_UNKNOWN */
+};
+
+struct proxy_timeouts {
+	uint64_t connect_ms; /* to reach an instance or a peer */
+	uint64_t header_ms;  /* for a client to send a whole head */
+	uint64_t answer_ms;  /* for a server to start its answer; 0: no limit */
+	uint64_t idle_ms;    /* without a byte, on a body or between requests */
+	uint64_t request_ms; /* for all of it; 0: no limit */
+	uint64_t stop_ms;    /* for requests under way when the agent stops */
+};
+
+struct proxy_config {
+	atomic_uint references;
+	struct arena arena; /* of everything here */
+	struct str site;
+	uint32_t site_index; /* in the view */
+	struct http_address api;
+	struct http_address peer; /* where other agents connect; length 0: nowhere */
+	char hop_key[32];         /* secret shared by the agents, derived from what is configured */
+	uint32_t threads;
+	enum log_level log_level;
+	struct proxy_service *services;
+	uint32_t services_count;
+	struct proxy_peer *peers;
+	uint32_t peers_count;
+	struct proxy_timeouts timeouts;
+	struct http_limits limits;
+	uint32_t connections;   /* per loop, of clients */
+	struct scope_view view; /* sites: this one and the peers; services: ours, everywhere */
+};
+
+struct proxy_config *proxy_config_keep(struct proxy_config *config);
+void proxy_config_drop(struct proxy_config *config);
+
+/* ---- What all loops share --------------------------------------------------------------------------------------- */
+
+/* Counters. Each loop counts for itself; a reader adds them up. */
+#define PROXY_COUNTERS(X)                                                                                              \
+	X(requests, "cheops_requests_total", "Requests received")                                                          \
+	X(scoped, "cheops_scoped_requests_total", "Requests that carried a scope")                                         \
+	X(forwarded, "cheops_forwarded_requests_total", "Requests sent on to another site")                                \
+	X(from_peers, "cheops_peer_requests_total", "Requests received from other agents")                                 \
+	X(unattributed, "cheops_scope_unattributed_total",                                                                 \
+	  "Calls that may belong to a scoped request, but came without anything that says so; they ran locally")           \
+	X(ambiguous, "cheops_scope_ambiguous_total",                                                                       \
+	  "Calls whose trace or request id stands for several scopes; they ran locally")                                   \
+	X(refused_scopes, "cheops_refused_scopes_total", "Scopes refused with 400")                                        \
+	X(bad_requests, "cheops_bad_requests_total", "Requests refused as malformed")                                      \
+	X(bad_responses, "cheops_bad_responses_total", "Responses of a service or peer that were malformed or cut short")  \
+	X(upstream_failures, "cheops_upstream_failures_total", "Connections to services or peers that failed")             \
+	X(retries, "cheops_retries_total", "Requests sent again because the first attempt cannot have been acted on")      \
+	X(forged_hops, "cheops_forged_hops_total", "Hop headers that were not made by a peer")                             \
+	X(loops, "cheops_loops_total", "Requests refused because they went round in a loop")                               \
+	X(client_connections, "cheops_client_connections_total", "Connections accepted")                                   \
+	X(refused_connections, "cheops_refused_connections_total",                                                         \
+	  "Connections closed at once, because there were too many")                                                       \
+	X(client_timeouts, "cheops_client_timeouts_total", "Clients that were too slow")
+
+struct proxy_counters {
+#define X(field, name, help) atomic_uint_least64_t field;
+	PROXY_COUNTERS(X)
+#undef X
+	atomic_uint_least64_t clients; /* connections now: a gauge */
+};
+
+/* Requests under way, by service that their scope names, whose service forwards nothing (all loops together). */
+struct proxy_uncarried {
+	atomic_uint services[LIMIT_AGENT_SERVICES];
+};
+
+/* Which scope belongs to a trace or request id that an application forwards. Shared by the loops of an agent. */
+struct proxy_memory;
+struct proxy_memory *proxy_memory_new(struct hash_key key);
+void proxy_memory_free(struct proxy_memory *memory);
+
+/* A request to the agent's own API, which lives in a room above. It answers with proxy_answer(), now or later, in the
+ * loop's thread; until then the request is kept, whatever its client does. */
+struct proxy_exchange;
+struct proxy_call {
+	struct proxy_exchange *exchange;
+	struct http_loop *loop;
+	struct str method;
+	struct str target;
+};
+
+typedef void proxy_api(void *context, const struct proxy_call *call);
+
+/* `fields` is "" or complete lines, "Allow: GET\r\n". */
+void proxy_answer(struct proxy_exchange *exchange, unsigned status, const char *content_type, struct str fields,
+                  struct str body);
+
+struct proxy_shared {
+	struct proxy_memory *memory;
+	struct proxy_uncarried uncarried;
+	const struct log *log;
+	struct hash_key hash_key; /* a secret of the process */
+	proxy_api *api;
+	void *api_context;
+};
+
+/* ---- One proxy per loop ----------------------------------------------------------------------------------------- */
+
+struct proxy;
+
+struct proxy *proxy_new(struct http_loop *loop, struct proxy_shared *shared);
+/* In the loop's thread. There is one descriptor per address, in the order api, peer, fronts; -1 where the address is
+ * that of a front which is open already (it stays open), and for a peer's address that is not configured. The proxy takes
+ * the descriptors over. Fronts that are not in the new configuration are closed; requests under way go on as they began. */
+void proxy_configure(struct proxy *proxy, struct proxy_config *config, const int *descriptors);
+/* Takes no new connections and ends idle ones; `drained` runs once no request is under way. */
+void proxy_stop(struct proxy *proxy, void (*drained)(void *context), void *context);
+/* Once the loop has ended, or in its thread: ends everything. */
+void proxy_free(struct proxy *proxy);
+
+const struct proxy_counters *proxy_counters(const struct proxy *proxy);
+
+#endif

@@ -1,0 +1,190 @@
+/* Servers, and the connections to them that can serve again.
+ *
+ * A server that cannot be reached is left out. It is tried in the background until a connection comes about; that
+ * connection is then the first idle one. Idle connections are used last in, first out, so that the surplus of a busy hour
+ * grows old and is closed.
+ */
+#include "proxy/proxy_int.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
+
+static void list_remove(struct proxy_link *link)
+{
+	link->previous->next = link->next;
+	link->next->previous = link->previous;
+	link->previous = link->next = NULL;
+}
+
+static void list_push(struct proxy_link *head, struct proxy_link *link)
+{
+	link->next = head->next;
+	link->previous = head;
+	head->next->previous = link;
+	head->next = link;
+}
+
+static void link_release(struct http_source *source)
+{
+	free(source);
+}
+
+/* Takes an idle link out of the list and closes it. */
+static void close_idle(struct proxy_link *link)
+{
+	list_remove(link);
+	link->target->idle_count--;
+	http_conn_close(&link->conn);
+}
+
+/* ---- Probes ----------------------------------------------------------------------------------------------------- */
+
+static void probe_again(struct proxy_target *target)
+{
+	target->probing = NULL;
+	http_timer_set(target->state->proxy->loop, &target->probe_timer, PROXY_PROBE_MS);
+}
+
+static void probe_changed(struct proxy_link *link)
+{
+	struct proxy_target *target = link->target;
+	if (link->conn.connecting)
+		return;
+	if (link->conn.failed) {
+		http_conn_close(&link->conn);
+		probe_again(target);
+		return;
+	}
+	target->down = false;
+	target->probing = NULL;
+	link->probe = false;
+	target->active++;
+	proxy_link_give(link, true);
+}
+
+static void start_probe(struct http_timer *timer);
+
+void proxy_target_failed(struct proxy_target *target)
+{
+	proxy_count(&target->state->proxy->counters.upstream_failures, 1);
+	target->down = true;
+	if (!target->state->current)
+		return;
+	if (!target->probing && !target->probe_timer.deadline_ms)
+		http_timer_set(target->state->proxy->loop, &target->probe_timer, PROXY_PROBE_MS);
+}
+
+/* ---- Links ------------------------------------------------------------------------------------------------------ */
+
+static void link_changed(struct http_conn *conn)
+{
+	struct proxy_link *link = (struct proxy_link *)conn;
+	if (link->probe)
+		probe_changed(link);
+	else if (link->exchange)
+		proxy_exchange_run(link->exchange);
+	else if (conn->readable) /* idle: the server closed it, or sent what nobody asked for */
+		close_idle(link);
+}
+
+static void link_expired(struct http_conn *conn)
+{
+	struct proxy_link *link = (struct proxy_link *)conn;
+	if (link->probe) {
+		struct proxy_target *target = link->target;
+		http_conn_close(conn);
+		probe_again(target);
+	} else if (link->exchange) {
+		proxy_exchange_link_failed(link->exchange, true);
+	} else {
+		close_idle(link);
+	}
+}
+
+static int link_connect(struct proxy_target *target, struct proxy_link **out, struct err *err)
+{
+	struct proxy_link *link = calloc(1, sizeof(*link));
+	CHECK(link);
+	link->target = target;
+	link->conn.changed = link_changed;
+	link->conn.expired = link_expired;
+	link->conn.source.release = link_release;
+	int code = http_conn_connect(&link->conn, target->state->proxy->loop, target->address, err);
+	if (code) {
+		free(link);
+		return code;
+	}
+	http_timer_set(target->state->proxy->loop, &link->conn.timer, target->state->config->timeouts.connect_ms);
+	*out = link;
+	return 0;
+}
+
+static void start_probe(struct http_timer *timer)
+{
+	struct proxy_target *target = (struct proxy_target *)((char *)timer - offsetof(struct proxy_target, probe_timer));
+	struct proxy_link *link;
+	if (link_connect(target, &link, NULL) != 0) {
+		probe_again(target);
+		return;
+	}
+	link->probe = true;
+	target->probing = link;
+}
+
+int proxy_target_take(struct proxy_target *target, struct proxy_exchange *exchange, bool fresh, struct err *err)
+{
+	struct proxy_link *link = target->idle.next;
+	uint64_t now_ms = http_loop_now_ms(target->state->proxy->loop);
+	bool unsafe = !http_method_is_safe(exchange->method);
+	if (!fresh && link != &target->idle && !(unsafe && now_ms > link->idle_since_ms + PROXY_REUSE_UNSAFE_MS)) {
+		list_remove(link);
+		target->idle_count--;
+		link->reused = true;
+	} else {
+		int code = link_connect(target, &link, err);
+		if (code)
+			return code;
+	}
+	target->active++;
+	link->exchange = exchange;
+	exchange->link = link;
+	return 0;
+}
+
+void proxy_link_give(struct proxy_link *link, bool reusable)
+{
+	struct proxy_target *target = link->target;
+	struct http_conn *conn = &link->conn;
+	link->exchange = NULL;
+	target->active--;
+	if (!reusable || conn->readable || conn->ended || conn->failed || conn->in.start < conn->in.end ||
+	    !target->state->current || target->idle_count == PROXY_IDLE_LINKS_MOST) {
+		http_conn_close(conn);
+		return;
+	}
+	http_buffer_give(conn->loop, &conn->in);
+	link->idle_since_ms = http_loop_now_ms(conn->loop);
+	target->idle_count++;
+	list_push(&target->idle, link);
+	http_timer_set(conn->loop, &conn->timer, PROXY_IDLE_LINK_MS);
+}
+
+/* ---- Targets ---------------------------------------------------------------------------------------------------- */
+
+void proxy_target_init(struct proxy_target *target, struct proxy_state *state, const struct http_address *address)
+{
+	*target = (struct proxy_target){.state = state, .address = address};
+	target->idle.next = target->idle.previous = &target->idle;
+	target->probe_timer.fire = start_probe;
+}
+
+void proxy_target_close(struct proxy_target *target)
+{
+	while (target->idle.next != &target->idle)
+		close_idle(target->idle.next);
+	http_timer_clear(target->state->proxy->loop, &target->probe_timer);
+	if (target->probing)
+		http_conn_close(&target->probing->conn);
+	target->probing = NULL;
+}
