@@ -19,8 +19,10 @@ test: ## everything: tidy, unit tests, sanitizers, fuzzing corpora, end to end
 	@scripts/deps test
 	@scripts/test
 
-demo: ## not yet: comes after the data plane
-	@echo "make demo: not yet: the demo comes after the data plane. What works today is in README.md."
+demo: ## three sites on this machine, and what to try with them (docs/demo.md)
+	@scripts/deps demo
+	@scripts/build main cheops cheops-sample
+	@build/cheops demo
 
 sim: ## not yet: comes with the replication rooms
 	@echo "make sim: not yet: the simulator comes with the rooms that it simulates (site, replica)."

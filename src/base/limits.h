@@ -40,6 +40,9 @@ enum {
 	LIMIT_VIEW_SERVICES = 256,       /* services in one table */
 	LIMIT_VIEW_RTT_MS = 3600 * 1000, /* the longest round trip */
 
+	/* cheops demo */
+	LIMIT_DEMO_SITES = 20,
+
 	/* the agent's configuration */
 	LIMIT_AGENT_FILE_BYTES = 1 << 20,
 	LIMIT_AGENT_NAME_BYTES = 128, /* of a site, a service, a version, a tag */

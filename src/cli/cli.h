@@ -29,6 +29,7 @@ struct cli_command {
 };
 
 extern const struct cli_command cli_command_agent;
+extern const struct cli_command cli_command_demo;
 extern const struct cli_command cli_command_scope;
 
 /* ---- Arguments (arguments.c) ------------------------------------------------------------------------------------ */

@@ -28,9 +28,9 @@ def complete(cheops, root, words):
 
 
 @pytest.mark.parametrize("words, offered", [
-    (["cheops", ""], {"agent", "scope", "help", "--help", "--version"}),
+    (["cheops", ""], {"agent", "demo", "scope", "help", "--help", "--version"}),
     (["cheops", "sc"], {"scope"}),
-    (["cheops", "help", ""], {"agent", "scope"}),
+    (["cheops", "help", ""], {"agent", "demo", "scope"}),
     (["cheops", "scope", "e"], {"explain"}),
     (["cheops", "scope", ""], {*ACTIONS, "--help"}),
     (["cheops", "help", "scope", ""], set(ACTIONS)),
@@ -44,6 +44,9 @@ def complete(cheops, root, words):
     (["cheops", "agent", "--log", "=", "d"], {"debug"}),
     (["cheops", "agent", "-c", "/etc/pass"], {"/etc/passwd", "/etc/passwd-"}),
     (["cheops", "agent", "--site", ""], set()),
+    (["cheops", "demo", "--forward", "t"], {"trace"}),
+    (["cheops", "demo", "--sites", ""], set()),
+    (["cheops", "demo", "--k"], {"--keep"}),
     (["cheops", "zork", ""], set()),
 ])
 def test_completion(cheops, root, words, offered):

@@ -1,0 +1,134 @@
+"""Agents with any configuration, before services that are real or played: what a demo would not do."""
+import contextlib
+import json
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import threading
+
+import sample_services
+from demo_process import BOUND_S, CHEOPS, PORTS, ask, environment, is_free, no_sanitizer_spoke, wait_for
+
+KEY = "the secret of these agents"
+
+
+def free_port():
+    return next(port for port in iter(lambda: random.randrange(*PORTS), None) if is_free(port))
+
+
+class Agent:
+    def __init__(self, folder, config):
+        self.config = config
+        self.path = folder / f"{config['site']}.yaml"
+        self.log = folder / f"{config['site']}.log"
+        self.path.write_text(json.dumps(config), encoding="utf-8")  # JSON is YAML
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen([CHEOPS, "agent", "-c", self.path], stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log, env=environment())
+        wait_for(self.is_ready, f"the agent of {config['site']}")
+
+    def is_ready(self):
+        assert self.process.poll() is None, self.log.read_text(encoding="utf-8")
+        return "ready" in self.log.read_text(encoding="utf-8")
+
+    def url(self, service):
+        return "http://" + self.config["services"][service]["front"]
+
+    @property
+    def peer(self):
+        return "http://" + self.config["peer"]
+
+    def metric(self, name):
+        text = ask(f"http://{self.config['api']}/cheops/v1/metrics").bytes.decode()
+        return next(int(line.split()[1]) for line in text.splitlines() if line.startswith(name + " "))
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(BOUND_S)
+
+    def stop(self):
+        if self.process.returncode is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.terminate()
+            try:
+                status = self.process.wait(BOUND_S)
+                assert status == 0, f"status {status}: {self.log.read_text(encoding='utf-8')}"
+            finally:
+                self.process.kill()
+        no_sanitizer_spoke(self.log.read_text(encoding="utf-8"))
+
+
+class Mesh:
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.stops = contextlib.ExitStack()  # one that does not stop well keeps none of the others from being stopped
+        self.peers = {}  # site: address for agents
+
+    def stop(self):
+        self.stops.close()
+
+    def keep(self, thing):
+        self.stops.callback(thing.stop)
+        return thing
+
+    def service(self, name, site, **env):
+        folder = self.folder / f"{site}-{name}"
+        return self.keep(sample_services.Service(name, folder, "--access-log", folder.with_suffix(".requests"),
+                                                 SITE_NAME=site, **env))
+
+    def recorder(self, answer=lambda method, path: (200, b"{}")):
+        return self.keep(sample_services.Recorder(answer))
+
+    def config(self, site, services, peers=(), **more):
+        """services: {name: URL of the instance}; peers: names, or {name: address} for one that is played."""
+        made = {"site": site, "api": f"127.0.0.1:{free_port()}", "threads": 1, "hop_key": KEY,
+                "peer": self.peers.setdefault(site, f"127.0.0.1:{free_port()}"),
+                "services": {name: {"front": f"127.0.0.1:{free_port()}", "instances": url.removeprefix("http://")}
+                             for name, url in services.items()}}
+        if peers:
+            given = peers if isinstance(peers, dict) else dict.fromkeys(peers)
+            made["peers"] = {name: {"address": address or self.peers.setdefault(name, f"127.0.0.1:{free_port()}")}
+                             for name, address in given.items()}
+        return {**made, **more}
+
+    def agent(self, site, services, peers=(), **more):
+        return self.keep(Agent(self.folder, self.config(site, services, peers, **more)))
+
+
+class Relay:
+    """Passes bytes on to an address that is told later."""
+
+    def __init__(self):
+        self.to = None
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:  # closed
+                return
+            host, _, port = self.to.removeprefix("http://").partition(":")
+            server = socket.create_connection((host, int(port)), timeout=BOUND_S)
+            for pair in ((client, server), (server, client)):
+                threading.Thread(target=self._pass_on, args=pair, daemon=True).start()
+
+    @staticmethod
+    def _pass_on(source, destination):
+        try:
+            while piece := source.recv(1 << 16):
+                destination.sendall(piece)
+            destination.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def stop(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
