@@ -209,7 +209,8 @@ int config_size(struct config_load *load, const struct config_value *value, stru
 static const struct {
 	const char *unit;
 	uint64_t us;
-} duration_units[] = {{"us", 1}, {"ms", 1000}, {"s", MILLION}, {"min", 60 * MILLION}, {"h", UINT64_C(3600) * MILLION}};
+} duration_units[] = {
+	{"us", 1}, {"ms", 1000}, {"s", MILLION}, {"min", UINT64_C(60) * MILLION}, {"h", UINT64_C(3600) * MILLION}};
 
 enum { DURATION_UNITS = sizeof(duration_units) / sizeof(duration_units[0]) };
 

@@ -38,6 +38,6 @@ void agent_notify(enum agent_notify what)
 	char message[80];
 	write_message(message, sizeof(message), what);
 	socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
-	sendto(fd, message, strlen(message), MSG_NOSIGNAL, (const struct sockaddr *)&address, length);
+	sendto(fd, message, strlen(message), MSG_NOSIGNAL | MSG_DONTWAIT, (const struct sockaddr *)&address, length);
 	close(fd);
 }

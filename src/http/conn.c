@@ -55,7 +55,7 @@ int http_address_parse(struct http_address *address, struct str text, struct err
 			return err_set(err, ERR_INVALID, "`%.*s` is not a port; a port is a number from 1 to 65535", STR_FMT(port));
 	snprintf(host_text, sizeof(host_text), "%.*s", STR_FMT(host));
 	snprintf(port_text, sizeof(port_text), "%.*s", STR_FMT(port));
-	int number = atoi(port_text);
+	long number = strtol(port_text, NULL, 10); /* digits only, and few enough */
 	if (number < 1 || number > 65535)
 		return err_set(err, ERR_INVALID, "%s is not a port; a port is a number from 1 to 65535", port_text);
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *found = NULL;

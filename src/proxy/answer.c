@@ -22,7 +22,7 @@ static void put_quoted(struct buf *out, struct str text)
 			break;
 		if (c == '"' || c == '\\')
 			buf_put_char(out, '\\');
-		buf_put_char(out, c >= 0x20 && c < 0x7f ? (char)c : '?');
+		buf_put_char(out, (char)(c >= 0x20 && c < 0x7f ? c : '?'));
 	}
 	buf_put_char(out, '"');
 }

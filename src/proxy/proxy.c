@@ -53,7 +53,7 @@ static void make_metric(struct proxy_state *state)
 		unsigned char c = (unsigned char)site.at[i];
 		bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 		bool token = letter || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
-		buf_put_char(&state->metric, token ? (char)c : '_');
+		buf_put_char(&state->metric, (char)(token ? c : '_'));
 	}
 }
 

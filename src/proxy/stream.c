@@ -29,7 +29,7 @@ void proxy_stream_push(struct proxy_stream *stream, const char *at, size_t lengt
 	if (stream->first == stream->count)
 		stream->first = stream->count = 0;
 	CHECK((size_t)stream->count < sizeof(stream->pieces) / sizeof(stream->pieces[0]));
-	stream->pieces[stream->count++] = (struct iovec){(void *)(uintptr_t)at, length};
+	stream->pieces[stream->count++] = (struct iovec){(void *)at, length};
 }
 
 void proxy_stream_push_body(struct proxy_stream *stream, uint32_t body, uint32_t length)

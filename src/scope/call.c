@@ -163,7 +163,7 @@ static int parse_arguments(struct scope_parser *parser, struct scope_node *call)
 	while (call->children < most) {
 		if (parser->token.kind == SCOPE_TOKEN_CLOSE || parser->token.kind == SCOPE_TOKEN_END)
 			break;
-		struct scope_node *argument;
+		struct scope_node *argument = NULL;
 		enum scope_argument kind = info->arguments[tags ? 0 : call->children];
 		int code = parse_argument(parser, call->function, kind, &argument);
 		if (code)

@@ -579,7 +579,7 @@ int scope_evaluate(struct arena *arena, const struct scope *scope, const struct 
 	if (code)
 		return code;
 	uint32_t sites = count_sites(root);
-	if (sites > LIMIT_SCOPE_SITES) {
+	if (entry && sites > LIMIT_SCOPE_SITES) {
 		code = scope_refuse(diag, SCOPE_FAULT_TOO_MANY_SITES, scope_node_place(entry->location),
 		                    "the plan would hold %u sites; the limit is %d", sites, LIMIT_SCOPE_SITES);
 		return scope_hint(diag, code, "choose fewer, as with nearest(%d)", LIMIT_SCOPE_SITES);

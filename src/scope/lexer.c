@@ -265,7 +265,7 @@ const uint16_t *scope_lex_origins(const struct scope_lexer *lexer, const struct 
 	struct str raw = str_make(lexer->text.at + token->offset + 1, token->length - 2);
 	size_t made = 0;
 	for (size_t at = 0; at < raw.length;) {
-		uint32_t code_point;
+		uint32_t code_point = 0;
 		char bytes[4];
 		size_t taken = raw.at[at] == '\\' ? read_escape(raw, at, &code_point) : 1;
 		size_t length = raw.at[at] == '\\' ? utf8_encode(code_point, bytes) : 1;

@@ -249,7 +249,7 @@ static int parse_not(struct scope_parser *parser, struct scope_node **out)
 		code = scope_parser_advance(parser);
 	if (code)
 		return code;
-	struct scope_node *operand;
+	struct scope_node *operand = NULL;
 	parser->operand_of = SCOPE_TOKEN_NOT;
 	code = scope_parse_unary(parser, &operand);
 	if (code)
@@ -306,6 +306,7 @@ static void append_operand(struct scope_node *node, struct scope_node **tail, st
 
 int scope_parse_location(struct scope_parser *parser, enum scope_node_kind loosest, struct scope_node **out)
 {
+	*out = NULL;
 	uint32_t from = parser->token.offset;
 	int code = scope_parse_unary(parser, out);
 	while (code == 0) {
@@ -316,7 +317,7 @@ int scope_parse_location(struct scope_parser *parser, enum scope_node_kind loose
 		struct scope_node *node = scope_parser_node(parser, kind, (struct scope_place){from, 0}), *tail = NULL;
 		append_operand(node, &tail, *out);
 		while (code == 0 && parser->token.kind == token) {
-			struct scope_node *operand;
+			struct scope_node *operand = NULL;
 			code = scope_parser_advance(parser);
 			parser->operand_of = token;
 			if (code == 0)
@@ -419,7 +420,7 @@ static int parse_entry(struct scope_parser *parser)
 	struct str service;
 	struct scope_place place;
 	enum scope_token_kind separator;
-	struct scope_node *location;
+	struct scope_node *location = NULL;
 	int code = parse_service(parser, &service, &place, &separator);
 	if (code)
 		return code;

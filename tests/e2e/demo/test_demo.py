@@ -334,5 +334,5 @@ def test_manual_page_and_completion_have_every_option(cheops, root):
 
 
 def test_make_demo_runs_it(root):
-    run = subprocess.run(["make", "-n", "demo"], cwd=root, capture_output=True, text=True, timeout=BOUND_S, check=True)
+    run = subprocess.run(["make", "--no-print-directory", "-n", "demo"], cwd=root, capture_output=True, text=True, timeout=BOUND_S, check=True)
     assert run.stdout.splitlines()[-1].endswith("build/cheops demo")

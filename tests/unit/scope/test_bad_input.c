@@ -572,6 +572,24 @@ static void test_hostile_texts_ask_little_of_the_view(void **state)
 	world_close(&world);
 }
 
+/* 256 names of 14 bytes and a `;` each: short enough as it is, but not with the spaces of the canonical form, which is what
+ * would travel on. */
+static void test_text_whose_canonical_form_is_too_long(void **state)
+{
+	(void)state;
+	struct buf text = {0};
+	for (uint32_t i = 0; i < LIMIT_SCOPE_SITES; i++) {
+		buf_put(&text, i ? STR(";s") : STR("s"));
+		buf_put_number(&text, i, 14);
+	}
+	assert_in_range(text.length, LIMIT_SCOPE_TEXT_BYTES - 8, LIMIT_SCOPE_TEXT_BYTES);
+	struct outcome outcome = outcome_parse(buf_str(&text));
+	assert_string_equal(scope_fault_name(outcome.diag.fault), "too-long");
+	assert_non_null(strstr(outcome.diag.message, "in its canonical form"));
+	outcome_free(&outcome);
+	buf_free(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -586,6 +604,7 @@ int main(void)
 		cmocka_unit_test(test_carets_below_odd_characters),
 		cmocka_unit_test(test_hostile_texts_take_linear_memory),
 		cmocka_unit_test(test_an_over_long_text_is_not_even_read),
+		cmocka_unit_test(test_text_whose_canonical_form_is_too_long),
 		cmocka_unit_test(test_hostile_texts_ask_little_of_the_view),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
