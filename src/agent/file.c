@@ -7,8 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Returns 0, or errno. */
-static int read_all(int fd, size_t at_most, struct buf *out)
+int agent_descriptor_read(int fd, size_t at_most, struct buf *out)
 {
 	char piece[1 << 14];
 	for (size_t left = at_most; left > 0;) {
@@ -36,7 +35,7 @@ int agent_file_read(const char *path, size_t at_most, struct buf *out, struct er
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return cannot_read(err, path, errno);
-	int failure = read_all(fd, at_most, out);
+	int failure = agent_descriptor_read(fd, at_most, out);
 	close(fd);
 	return failure == 0 ? 0 : cannot_read(err, path, failure);
 }
@@ -63,7 +62,7 @@ int agent_secret_read(const char *path, size_t at_most, struct buf *out, struct 
 	int failure = fstat(fd, &about) == 0 ? 0 : errno;
 	int code = failure == 0 ? check_secret(&about, path, err) : 0;
 	if (failure == 0 && code == 0)
-		failure = read_all(fd, at_most, out);
+		failure = agent_descriptor_read(fd, at_most, out);
 	close(fd);
 	return failure == 0 ? code : cannot_read(err, path, failure);
 }

@@ -5,6 +5,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+/* Appends what an open descriptor gives, at most at_most bytes. Returns 0, or errno. */
+int agent_descriptor_read(int fd, size_t at_most, struct buf *out);
+
 /* Appends at most at_most bytes of a file to out: ask for one more than is accepted. */
 int agent_file_read(const char *path, size_t at_most, struct buf *out, struct err *err);
 

@@ -90,9 +90,4 @@ bool cli_colour_parse(struct str word, enum cli_colour *colour);
 /* Is what goes to the file descriptor to be coloured? */
 bool cli_colour_on(enum cli_colour colour, int fd);
 
-/* ---- Input (input.c) -------------------------------------------------------------------------------------------- */
-
-/* Appends what the file descriptor gives, up to its end or to at_most bytes. Returns 0, or errno. */
-int cli_read(int fd, size_t at_most, struct buf *out);
-
 #endif

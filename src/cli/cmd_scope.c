@@ -1,6 +1,7 @@
 /* cheops scope: arguments, help, and the text to work on. What the actions do is in scope_actions.c. */
 #include "cli/cmd_scope.h"
 
+#include "agent/file.h"
 #include "cli/view_file.h"
 
 #include <unistd.h>
@@ -204,7 +205,7 @@ static int read_text(struct scope_call *call, const char *argument)
 		cli_say("reading the scope from the terminal; end it with Enter and Ctrl-D");
 	/* One byte past the limit is enough to be refused; two more for the newline. */
 	struct buf read = {0};
-	int failure = cli_read(STDIN_FILENO, LIMIT_SCOPE_TEXT_BYTES + 3, &read);
+	int failure = agent_descriptor_read(STDIN_FILENO, LIMIT_SCOPE_TEXT_BYTES + 3, &read);
 	call->text = str_make(arena_copy(&call->arena, buf_c(&read), read.length), read.length);
 	buf_free(&read);
 	call->text = without_newline(call->text);

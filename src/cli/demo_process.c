@@ -2,6 +2,8 @@
  * which then stops them in order; and each is killed by the kernel if the demo dies. */
 #include "cli/demo.h"
 
+#include "agent/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -174,7 +176,7 @@ static void read_tail(const char *path, off_t start, struct buf *out)
 	if (about.st_size - start > TAIL_BYTES)
 		start = about.st_size - TAIL_BYTES;
 	if (lseek(fd, start, SEEK_SET) == start)
-		(void)cli_read(fd, TAIL_BYTES, out);
+		(void)agent_descriptor_read(fd, TAIL_BYTES, out);
 	close(fd);
 }
 

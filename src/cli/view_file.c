@@ -1,6 +1,7 @@
 /* The view file: its meaning, from the top down. How YAML is read, and what is refused whatever it means, is in base/yaml. */
 #include "cli/view_file.h"
 
+#include "agent/file.h"
 #include "base/timestamp.h"
 #include "base/yaml.h"
 #include "cli/cli.h"
@@ -272,7 +273,7 @@ static int read_view(void *context, const yaml_node_t *root)
 static int read_whole(const char *path, struct buf *text, struct err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int failure = fd < 0 ? errno : cli_read(fd, LIMIT_VIEW_FILE_BYTES + 1, text);
+	int failure = fd < 0 ? errno : agent_descriptor_read(fd, LIMIT_VIEW_FILE_BYTES + 1, text);
 	if (fd >= 0)
 		close(fd);
 	if (failure != 0)

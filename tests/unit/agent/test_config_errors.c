@@ -8,37 +8,9 @@
 #include "config_test.h"
 
 #include "base/text.h"
+#include "lib/golden.h"
 
-static FILE *golden_open(const char *mode)
-{
-	struct buf path = {0};
-	const char *root = getenv("CHEOPS_SOURCE_ROOT");
-	buf_printf(&path, "%s/tests/unit/agent/config_errors.golden", root ? root : ".");
-	FILE *file = fopen(buf_c(&path), mode);
-	if (!file)
-		fail_msg("cannot open %s", buf_c(&path));
-	buf_free(&path);
-	return file;
-}
-
-static void read_file(struct buf *out)
-{
-	FILE *file = golden_open("r");
-	char chunk[4096];
-	for (size_t got; (got = fread(chunk, 1, sizeof(chunk), file)) > 0;)
-		buf_put(out, str_make(chunk, got));
-	fclose(file);
-}
-
-static struct str next_line(struct str *rest)
-{
-	const char *end = memchr(rest->at, '\n', rest->length);
-	size_t length = end ? (size_t)(end - rest->at) : rest->length;
-	struct str line = str_make(rest->at, length);
-	size_t taken = end ? length + 1 : length;
-	*rest = str_make(rest->at + taken, rest->length - taken);
-	return line;
-}
+static const char golden_path[] = "tests/unit/agent/config_errors.golden";
 
 /* A configuration under way. */
 struct block {
@@ -108,7 +80,7 @@ static unsigned make_all(struct str rest, struct buf *out)
 	struct block block = {0};
 	unsigned count = 0;
 	while (rest.length > 0) {
-		struct str line = next_line(&rest);
+		struct str line = golden_line(&rest);
 		bool input = line.length >= 2 && line.at[1] == ' ' && (line.at[0] == '>' || line.at[0] == '!');
 		if (input || (line.length > 0 && line.at[0] == '#'))
 			buf_printf(out, "%.*s\n", STR_FMT(line));
@@ -131,17 +103,11 @@ static void messages_are_the_reviewed_ones(void **state)
 {
 	(void)state;
 	struct buf golden = {0}, made = {0};
-	read_file(&golden);
+	golden_read(golden_path, &golden);
 	unsigned count = make_all(buf_str(&golden), &made);
 	assert_true(count >= 80);
 	assert_null(strstr(buf_c(&made), "(accepted)"));
-	if (getenv("CHEOPS_UPDATE_GOLDEN")) {
-		FILE *file = golden_open("w");
-		fwrite(made.at, 1, made.length, file);
-		fclose(file);
-	} else {
-		assert_string_equal(buf_c(&made), buf_c(&golden));
-	}
+	golden_check(golden_path, &made);
 	buf_free(&golden);
 	buf_free(&made);
 }

@@ -6,35 +6,17 @@
  */
 #include "scope_test.h"
 
-#include <stdio.h>
+#include "lib/golden.h"
+
 #include <stdlib.h>
+
+static const char golden_path[] = "tests/unit/scope/errors.golden";
 
 struct golden {
 	struct buf text;
 	struct world world;
 	char service[32];
 };
-
-static FILE *golden_open(const char *mode)
-{
-	struct buf path = {0};
-	const char *root = getenv("CHEOPS_SOURCE_ROOT");
-	buf_printf(&path, "%s/tests/unit/scope/errors.golden", root ? root : ".");
-	FILE *file = fopen(buf_c(&path), mode);
-	if (!file)
-		fail_msg("cannot open %s", buf_c(&path));
-	buf_free(&path);
-	return file;
-}
-
-static void read_file(struct buf *out)
-{
-	FILE *file = golden_open("r");
-	char chunk[4096];
-	for (size_t got; (got = fread(chunk, 1, sizeof(chunk), file)) > 0;)
-		buf_put(out, str_make(chunk, got));
-	fclose(file);
-}
 
 static void unescape(struct buf *out, struct str text)
 {
@@ -69,16 +51,6 @@ static void make_block(struct golden *golden, struct buf *out, struct str input)
 	buf_free(&text);
 }
 
-static struct str next_line(struct str *rest)
-{
-	const char *end = memchr(rest->at, '\n', rest->length);
-	size_t length = end ? (size_t)(end - rest->at) : rest->length;
-	struct str line = str_make(rest->at, length);
-	size_t taken = end ? length + 1 : length;
-	*rest = str_make(rest->at + taken, rest->length - taken);
-	return line;
-}
-
 static bool starts_with(struct str line, const char *prefix)
 {
 	return line.length >= strlen(prefix) && memcmp(line.at, prefix, strlen(prefix)) == 0;
@@ -90,7 +62,7 @@ static unsigned make_all(struct golden *golden, struct buf *out)
 	unsigned count = 0;
 	struct str rest = buf_str(&golden->text);
 	while (rest.length > 0) {
-		struct str line = next_line(&rest);
+		struct str line = golden_line(&rest);
 		if (starts_with(line, "# ")) {
 			struct buf service = {0};
 			buf_put(&service, str_make(line.at + 2, line.length - 2));
@@ -113,17 +85,11 @@ static void test_messages_are_the_reviewed_ones(void **state)
 	struct golden golden = {.service = "compute"};
 	struct buf made = {0};
 	world_open(&golden.world);
-	read_file(&golden.text);
+	golden_read(golden_path, &golden.text);
 	unsigned count = make_all(&golden, &made);
 	assert_true(count >= 40);
 	assert_null(strstr(buf_c(&made), "(accepted)"));
-	if (getenv("CHEOPS_UPDATE_GOLDEN")) {
-		FILE *file = golden_open("w");
-		fwrite(made.at, 1, made.length, file);
-		fclose(file);
-	} else {
-		assert_string_equal(buf_c(&made), buf_c(&golden.text));
-	}
+	golden_check(golden_path, &made);
 	world_close(&golden.world);
 	buf_free(&golden.text);
 	buf_free(&made);
@@ -134,7 +100,7 @@ static void test_every_fault_is_shown(void **state)
 {
 	(void)state;
 	struct buf text = {0};
-	read_file(&text);
+	golden_read(golden_path, &text);
 	for (enum scope_fault fault = SCOPE_FAULT_NONE + 1; fault < SCOPE_FAULT_COUNT; fault++) {
 		struct buf start = {0};
 		buf_printf(&start, "\n%s: ", scope_fault_name(fault));
@@ -185,8 +151,8 @@ static void test_long_lines_are_cut_around_the_place(void **state)
 	struct outcome outcome = outcome_parse(buf_str(&text));
 	scope_diag_render(&plain, buf_str(&text), &outcome.diag, false);
 	struct str rest = buf_str(&plain);
-	next_line(&rest);
-	struct str shown = next_line(&rest), carets = next_line(&rest);
+	golden_line(&rest);
+	struct str shown = golden_line(&rest), carets = golden_line(&rest);
 	assert_true(utf8_length(shown) < 180);
 	assert_true(starts_with(shown, "  | …"));
 	/* the carets stand below the place */
