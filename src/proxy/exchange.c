@@ -293,9 +293,10 @@ static void read_response_head(struct proxy_exchange *exchange)
 			continue;
 		}
 		if (progress == HTTP_PROGRESS_BROKEN || (conn->in.at && !make_room(conn))) {
+			/* Interim responses stay in the buffer with the head that they come before: this bounds them, too. */
 			const char *reason;
-			http_parser_bad(exchange->response_parser, &reason);
-			refuse_response(exchange, reason);
+			bool full = http_parser_bad(exchange->response_parser, &reason) == HTTP_OK;
+			refuse_response(exchange, full ? "its head, with what was sent ahead of it, is too large" : reason);
 			return;
 		}
 		enum http_io io = http_conn_read(conn);
