@@ -117,8 +117,9 @@ static int read_threads(struct config_load *load)
 
 static int read_log(struct config_load *load)
 {
-	static const char *const words[] = {
-		[LOG_ERROR] = "error", [LOG_WARN] = "warn", [LOG_INFO] = "info", [LOG_DEBUG] = "debug", NULL};
+	const char *words[LOG_DEBUG + 2] = {NULL};
+	for (enum log_level level = LOG_ERROR; level <= LOG_DEBUG; level++)
+		words[level] = log_level_name(level);
 	struct config_value value;
 	bool given;
 	load->config->log_level = LOG_INFO;

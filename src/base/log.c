@@ -154,14 +154,3 @@ const char *log_level_name(enum log_level level)
 	CHECK((unsigned)level < LEVELS_COUNT);
 	return level_names[level];
 }
-
-bool log_level_parse(struct str name, enum log_level *level)
-{
-	for (unsigned i = 0; i < LEVELS_COUNT; i++) {
-		if (str_equal(name, str_of(level_names[i]))) {
-			*level = (enum log_level)i;
-			return true;
-		}
-	}
-	return false;
-}

@@ -51,6 +51,5 @@ void log_write(const struct log *log, enum log_level level, const char *message,
 
 /* "error", "warn", "info", "debug". */
 const char *log_level_name(enum log_level level);
-bool log_level_parse(struct str name, enum log_level *level);
 
 #endif

@@ -224,8 +224,7 @@ struct http_field *http_find_named(const struct http_head *head, struct str name
 void http_put_fields(struct buf *out, const struct http_head *head);
 
 struct str http_method_name(uint8_t method);
-bool http_method_is_safe(uint8_t method);       /* GET, HEAD, OPTIONS, TRACE */
-bool http_method_is_idempotent(uint8_t method); /* and PUT, DELETE */
+bool http_method_is_safe(uint8_t method); /* GET, HEAD, OPTIONS, TRACE */
 bool http_method_is_head(uint8_t method);
 const char *http_reason(unsigned status);
 unsigned http_bad_status(enum http_bad bad);

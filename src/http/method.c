@@ -18,11 +18,6 @@ bool http_method_is_safe(uint8_t method)
 	return method == HTTP_GET || method == HTTP_HEAD || method == HTTP_OPTIONS || method == HTTP_TRACE;
 }
 
-bool http_method_is_idempotent(uint8_t method)
-{
-	return http_method_is_safe(method) || method == HTTP_PUT || method == HTTP_DELETE;
-}
-
 unsigned http_bad_status(enum http_bad bad)
 {
 	static const uint16_t statuses[] = {

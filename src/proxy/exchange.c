@@ -172,7 +172,6 @@ static void handle_head(struct proxy_exchange *exchange)
 	take_current_state(exchange);
 	exchange->method = head->method;
 	exchange->minor = head->minor;
-	exchange->client_keep_alive = head->keep_alive;
 	exchange->close_client = !head->keep_alive || client->proxy->stopping;
 	exchange->has_body = head->framing != HTTP_BODY_NONE;
 	exchange->started_us = http_loop_now_us(client->conn.loop);

@@ -183,7 +183,6 @@ struct proxy_exchange {
 	/* the request */
 	uint8_t method;
 	uint8_t minor;
-	bool client_keep_alive;
 	bool wants_upgrade;
 	bool has_body;
 	struct str target; /* as it is sent on */
