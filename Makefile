@@ -24,8 +24,9 @@ demo: ## three sites on this machine, and what to try with them (docs/demo.md)
 	@scripts/build main cheops cheops-sample
 	@build/cheops demo
 
-sim: ## not yet: comes with the replication rooms
-	@echo "make sim: not yet: the simulator comes with the rooms that it simulates (site, replica)."
+sim: ## whole worlds of sites from one seed: SEED=N SITES=N STEPS=N OPTIONS='--help' (docs/simulator.md)
+	@scripts/deps sim
+	@scripts/sim $(if $(SEED),--seed $(SEED)) $(if $(SITES),--sites $(SITES)) $(if $(STEPS),--steps $(STEPS)) $(OPTIONS)
 
 fuzz: ## every fuzzer for FUZZ_SECONDS (60) each
 	@scripts/deps fuzz

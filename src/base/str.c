@@ -20,6 +20,15 @@ bool str_equal_nocase(struct str a, struct str b)
 	return true;
 }
 
+int str_hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 int str_compare(struct str a, struct str b)
 {
 	size_t common = a.length < b.length ? a.length : b.length;

@@ -38,6 +38,9 @@ static inline bool str_equal(struct str a, struct str b)
 /* Same, without regard to ASCII case. */
 bool str_equal_nocase(struct str a, struct str b);
 
+/* Of a hexadecimal digit of either case; -1: it is none. */
+int str_hex_value(char c);
+
 /* Byte order; a prefix comes first. <0, 0, >0. */
 int str_compare(struct str a, struct str b);
 

@@ -126,15 +126,6 @@ static int refuse_character(struct scope_lexer *lexer, size_t at)
 
 /* ---- Strings ---------------------------------------------------------------------------------------------------- */
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* The four digits of \uXXXX, or -1. */
 static int32_t read_hex4(struct str text, size_t at)
 {
@@ -142,7 +133,7 @@ static int32_t read_hex4(struct str text, size_t at)
 		return -1;
 	int32_t value = 0;
 	for (size_t i = 0; i < 4; i++) {
-		int digit = hex_value(text.at[at + i]);
+		int digit = str_hex_value(text.at[at + i]);
 		if (digit < 0)
 			return -1;
 		value = value * 16 + digit;

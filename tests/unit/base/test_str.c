@@ -372,6 +372,17 @@ static void suggestions(void **state)
 	}
 }
 
+static void hexadecimal_digits(void **state)
+{
+	(void)state;
+	static const char digits[] = "0123456789abcdef", capitals[] = "0123456789ABCDEF";
+	for (int c = 0; c < 256; c++) {
+		const char *small = c ? strchr(digits, c) : NULL, *capital = c ? strchr(capitals, c) : NULL;
+		int value = small ? (int)(small - digits) : capital ? (int)(capital - capitals) : -1;
+		assert_int_equal(str_hex_value((char)c), value);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,6 +400,7 @@ int main(void)
 		cmocka_unit_test(distances_agree_with_a_model),
 		cmocka_unit_test(a_distance_needs_a_bound),
 		cmocka_unit_test(suggestions),
+		cmocka_unit_test(hexadecimal_digits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,80 @@
+/* The plan of a run: which faults happen when. Drawn from the seed before anything runs, so that a failing run can be
+ * made smaller by leaving faults out. */
+#ifndef SIM_PLAN_H
+#define SIM_PLAN_H
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* X(NAME, name, weight, what it does). Of weight 0: happens only where it is asked for, and nothing else is. */
+#define SIM_FAULTS(X)                                                                                                  \
+	X(CRASH, "crash", 8, "dies, and starts again from what it had synced")                                             \
+	X(CRASH_EMPTY, "crash-empty", 4, "dies, and starts again with its key alone")                                      \
+	X(CRASH_FOR_GOOD, "crash-for-good", 3, "dies, and stays so")                                                       \
+	X(PAUSE, "pause", 6, "the process stands still; what comes waits")                                                 \
+	X(SLOW, "slow", 6, "the process handles everything late")                                                          \
+	X(PARTITION, "partition", 6, "two groups do not reach each other")                                                 \
+	X(ONE_WAY, "one-way", 4, "one group does not reach the other, which reaches it")                                   \
+	X(PARTIAL, "partial", 4, "two groups are cut, a third reaches both")                                               \
+	X(FLAP, "flap", 4, "one site's line comes and goes")                                                               \
+	X(LOSS, "loss", 4, "many datagrams are lost, between everybody")                                                   \
+	X(DUPLICATE, "duplicate", 3, "many datagrams come twice")                                                          \
+	X(REORDER, "reorder", 3, "many datagrams come late, after others")                                                 \
+	X(SATELLITE, "satellite", 3, "one site's line has a second more each way, and 7 % of loss")                        \
+	X(CLOCK, "clock", 3, "the wall clock is an hour off")                                                              \
+	X(CARD, "card", 6, "its services change: a new card")                                                              \
+	X(MOVE, "move", 4, "its address changes: a new card")                                                              \
+	X(LEAVE, "leave", 3, "says that it stops, and stops")                                                              \
+	X(REVOKE, "revoke", 3, "is shut out, and goes on talking")                                                         \
+	X(FORGET, "forget", 2, "is shut out and forgotten, and goes on talking")                                           \
+	X(JOIN, "join", 4, "a new site joins")                                                                             \
+	X(IMPOSTOR, "impostor", 2, "a new site joins, under a name that is taken")                                         \
+	X(LIAR, "liar", 2, "a new site joins, and spreads forged records of another")                                      \
+	X(STUTTER, "stutter", 0, "the process stands still again and again, and runs for an instant in between")
+
+enum sim_fault_kind {
+#define X(NAME, name, weight, what) SIM_##NAME,
+	SIM_FAULTS(X)
+#undef X
+		SIM_FAULT_KINDS,
+};
+
+struct sim_fault {
+	enum sim_fault_kind kind;
+	uint64_t at_us;
+	uint64_t until_us;
+	uint32_t node;  /* who; for new sites: their number */
+	uint32_t other; /* of whom, for impostors and liars */
+	uint64_t dice;  /* for the rest: who is in which group, how strong */
+	bool skipped;   /* left out of this run */
+};
+
+struct sim_plan {
+	struct sim_fault *faults;
+	uint32_t count;
+	uint32_t joiners; /* new sites come on top of those that are there from the start */
+};
+
+struct sim_plan_options {
+	uint64_t seed;
+	uint32_t sites;
+	uint64_t from_us;
+	uint64_t to_us;
+	uint32_t faults;
+	uint32_t kinds; /* which may happen, as bits */
+};
+
+#define SIM_ALL_FAULTS ((1u << SIM_FAULT_KINDS) - 1)
+
+void sim_plan_draw(struct sim_plan *plan, const struct sim_plan_options *options);
+void sim_plan_free(struct sim_plan *plan);
+
+const char *sim_fault_name(enum sim_fault_kind kind);
+/* Bits of the kinds in a list "crash,pause"; false: *unknown is not a kind. */
+bool sim_fault_kinds(struct str list, uint32_t *kinds, struct str *unknown);
+/* "12.300 s to 15.000 s: crash of site 3 (dies, ...)" */
+void sim_fault_print(struct buf *out, const struct sim_fault *fault);
+
+#endif

@@ -1,0 +1,184 @@
+/* Distances that nobody measured. */
+#include "site_test.h"
+
+#include <math.h>
+
+enum { SITES = 20 };
+
+/* Twenty towns by longitude and latitude. A path is a bit longer than the shortest one, each pair by its own part; each has
+ * an access line. */
+static const struct {
+	double east;
+	double north;
+} towns[SITES] = {
+	{-1.6, 48.1},   {2.4, 48.9},   {4.8, 45.8},  {5.7, 45.2},    {7.3, 43.7},   {-0.1, 51.5},   {4.9, 52.4},
+	{13.4, 52.5},   {-3.7, 40.4},  {12.5, 41.9}, {-74.0, 40.7},  {-87.6, 41.9}, {-122.4, 37.8}, {-99.1, 19.4},
+	{-46.6, -23.5}, {139.7, 35.7}, {103.8, 1.3}, {151.2, -33.9}, {77.2, 28.6},  {18.4, -33.9},
+};
+
+static double distance_km(uint32_t a, uint32_t b)
+{
+	double f = 3.14159265 / 180, dn = (towns[a].north - towns[b].north) * f, de = (towns[a].east - towns[b].east) * f;
+	double h =
+		sin(dn / 2) * sin(dn / 2) + cos(towns[a].north * f) * cos(towns[b].north * f) * sin(de / 2) * sin(de / 2);
+	return 12742 * asin(sqrt(h));
+}
+
+static uint32_t one_way_us(uint32_t a, uint32_t b)
+{
+	uint64_t pair = site_place((a < b ? a : b) * 100 + (a < b ? b : a));
+	double detour = 1.3 + 0.5 * (double)(pair % 1000) / 1000; /* of the shortest path, in glass: 5 µs per km */
+	double lines = 200.0 + 300.0 * (a % 5) + 200.0 + 300.0 * (b % 5);
+	return (uint32_t)(distance_km(a, b) * 5 * detour + lines);
+}
+
+static struct world *towns_world(void)
+{
+	struct world *world = world_new(SITES);
+	for (uint32_t i = 0; i < SITES; i++)
+		for (uint32_t j = 0; j < SITES; j++)
+			world->one_way_us[i][j] = one_way_us(i, j);
+	for (uint32_t i = 0; i < SITES; i++) {
+		world_start(world, i);
+		if (i > 0)
+			world_introduce(world, i, 0);
+	}
+	return world;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* As seen from one site: all pairs. */
+static double median_error(const struct world *world, uint32_t at)
+{
+	const struct site *site = world->nodes[at].site;
+	double errors[SITES * SITES];
+	size_t count = 0;
+	for (uint32_t a = 0; a < SITES; a++) {
+		for (uint32_t b = a + 1; b < SITES; b++) {
+			double real = 2.0 * one_way_us(a, b);
+			int64_t estimate = site_estimate_us(site, site_find(site, world_id(a)), site_find(site, world_id(b)));
+			assert_true(estimate > 0);
+			errors[count++] = fabs((double)estimate - real) / real;
+		}
+	}
+	qsort(errors, count, sizeof(double), compare);
+	return errors[count / 2];
+}
+
+static void distances_between_any_two_are_known_everywhere(void **state)
+{
+	(void)state;
+	struct world *world = towns_world();
+	world_run(world, 180 * (uint64_t)SECOND_US);
+	for (uint32_t at = 0; at < SITES; at += 6) {
+		double error = median_error(world, at);
+		print_message("# median error at Site%u: %.1f %%\n", at, 100 * error);
+		assert_true(error < 0.15);
+	}
+	world_free(world);
+}
+
+/* One answer in twenty is a second late. */
+static void late_answers_move_nothing(void **state)
+{
+	(void)state;
+	struct world *world = world_of(2);
+	world_run(world, 60 * (uint64_t)SECOND_US);
+	struct site *site = world->nodes[0].site;
+	uint32_t number = site_find(site, world_id(1));
+	for (int i = 0; i < 200; i++)
+		coordinate_sample(site, number, i % 20 == 0 ? 1000000 : 20000);
+	struct site_member member;
+	site_member(site, number, &member);
+	assert_in_range(member.rtt_us, 19000, 21000);
+	assert_in_range(site_estimate_us(site, 0, number), 18000, 22000);
+	world_free(world);
+}
+
+static void absurd_samples_are_not_taken(void **state)
+{
+	(void)state;
+	struct site_coordinate at = {{1, 2, 3, 4}, 100, 0.5f}, other = {{9, 2, 3, 4}, 100, 0.5f}, was = at;
+	assert_false(coordinate_move(&at, &other, 0, 1));
+	assert_false(coordinate_move(&at, &other, 31 * SECOND_US, 1));
+	assert_memory_equal(&at, &was, sizeof(at));
+	const struct site_coordinate unsound[] = {
+		{{NAN, 0, 0, 0}, 0, 1},
+		{{0, 0, 0, INFINITY}, 0, 1},
+		{{1e9f, 0, 0, 0}, 0, 1},
+		{{0}, -1, 1},
+		{{0}, NAN, 1},
+		{{0}, 0, NAN},
+		{{0}, 0, 0},
+	};
+	for (size_t i = 0; i < COUNT(unsound); i++) {
+		assert_false(coordinate_is_sound(&unsound[i]));
+		assert_true(coordinate_move(&at, &unsound[i], 20000, 7)); /* as if it were nowhere yet */
+		assert_true(coordinate_is_sound(&at));
+	}
+}
+
+/* Whatever is measured: it stays where it can be told. */
+static void a_place_stays_within_bounds(void **state)
+{
+	(void)state;
+	struct site_coordinate at = {.error = 0}, others[8];
+	uint64_t random = 3;
+	for (int i = 0; i < 20000; i++) {
+		random = site_place(random);
+		struct site_coordinate *other = &others[random % 8];
+		for (int j = 0; j < SITE_DIMENSIONS; j++)
+			other->at[j] = (float)((int64_t)(site_place(random + (uint64_t)j) % 16000000) - 8000000);
+		other->height = (float)(random % 8000000);
+		other->error = (float)(random % 1000 + 1) / 1000;
+		coordinate_move(&at, other, (uint32_t)(random >> 40) % (30 * SECOND_US) + 1, random);
+		assert_true(coordinate_is_sound(&at));
+		assert_true(at.error <= 1.5f && at.height >= 0 && fabsf(at.at[0]) <= 8.0e6f);
+	}
+}
+
+static void drift_tells_how_much_distances_changed(void **state)
+{
+	(void)state;
+	struct world *world = world_of(5);
+	world_run(world, 120 * (uint64_t)SECOND_US);
+	struct site *site = world->nodes[0].site;
+	site_drift_reset(site);
+	assert_true(site_drift(site) < 0.001);
+	world_run(world, 10 * (uint64_t)SECOND_US);
+	assert_true(site_drift(site) < 0.3);
+	for (uint32_t i = 0; i < 4; i++)
+		world->one_way_us[i][4] = world->one_way_us[4][i] = 200000;
+	world_run(world, 60 * (uint64_t)SECOND_US);
+	assert_true(site_drift(site) > 0.3);
+	world_free(world);
+}
+
+static void nowhere_is_not_a_place(void **state)
+{
+	(void)state;
+	struct world *world = world_new(2);
+	world_start(world, 0);
+	world_introduce(world, 0, 1);
+	assert_int_equal(site_estimate_us(world->nodes[0].site, 0, 1), SCOPE_RTT_UNKNOWN);
+	assert_int_equal(site_estimate_us(world->nodes[0].site, 1, 1), 0);
+	world_free(world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(distances_between_any_two_are_known_everywhere),
+		cmocka_unit_test(late_answers_move_nothing),
+		cmocka_unit_test(absurd_samples_are_not_taken),
+		cmocka_unit_test(a_place_stays_within_bounds),
+		cmocka_unit_test(drift_tells_how_much_distances_changed),
+		cmocka_unit_test(nowhere_is_not_a_place),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
