@@ -6,74 +6,24 @@
  */
 #include "http/http_int.h"
 
-#include "base/check.h"
-
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 enum { BACKLOG = 4096, ACCEPTS_PER_ROUND = 64, ACCEPT_PAUSE_MS = 100 };
-
-/* ---- Addresses -------------------------------------------------------------------------------------------------- */
-
-/* Splits "host:port" or "[host]:port". */
-static bool split_address(struct str text, struct str *host, struct str *port)
-{
-	size_t colon = text.length;
-	while (colon > 0 && text.at[colon - 1] != ':')
-		colon--;
-	if (colon < 2 || colon == text.length)
-		return false;
-	*host = str_make(text.at, colon - 1);
-	*port = str_make(text.at + colon, text.length - colon);
-	if (host->at[0] == '[') {
-		if (host->length < 3 || host->at[host->length - 1] != ']')
-			return false;
-		*host = str_make(host->at + 1, host->length - 2);
-		return true;
-	}
-	return memchr(host->at, ':', host->length) == NULL;
-}
-
-int http_address_parse(struct http_address *address, struct str text, struct err *err)
-{
-	struct str host, port;
-	char host_text[256], port_text[8];
-	*address = (struct http_address){0};
-	if (!split_address(text, &host, &port) || host.length >= sizeof(host_text) || port.length >= sizeof(port_text) ||
-	    text.length >= sizeof(address->text))
-		return err_set(err, ERR_INVALID,
-		               "`%.*s` is not an address; write host:port, as in 127.0.0.1:8080 or [::1]:8080",
-		               STR_FMT(utf8_truncate(text, 64)));
-	for (size_t i = 0; i < port.length; i++)
-		if (port.at[i] < '0' || port.at[i] > '9')
-			return err_set(err, ERR_INVALID, "`%.*s` is not a port; a port is a number from 1 to 65535", STR_FMT(port));
-	snprintf(host_text, sizeof(host_text), "%.*s", STR_FMT(host));
-	snprintf(port_text, sizeof(port_text), "%.*s", STR_FMT(port));
-	long number = strtol(port_text, NULL, 10); /* digits only, and few enough */
-	if (number < 1 || number > 65535)
-		return err_set(err, ERR_INVALID, "%s is not a port; a port is a number from 1 to 65535", port_text);
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *found = NULL;
-	int failed = getaddrinfo(host_text, port_text, &hints, &found);
-	if (failed)
-		return err_set(err, ERR_NOT_FOUND, "cannot look up `%s`: %s", host_text, gai_strerror(failed));
-	memcpy(&address->socket, found->ai_addr, found->ai_addrlen);
-	address->length = found->ai_addrlen;
-	freeaddrinfo(found);
-	memcpy(address->text, text.at, text.length);
-	return 0;
-}
 
 /* ---- Connections ------------------------------------------------------------------------------------------------ */
 
 static void conn_ready(struct http_source *source, uint32_t events)
 {
 	struct http_conn *conn = (struct http_conn *)source;
+	if (conn->tls) {
+		if (http_secure_ready(conn, events) && conn->changed)
+			conn->changed(conn);
+		return;
+	}
 	if (conn->connecting && events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) {
 		socklen_t length = sizeof(conn->error);
 		getsockopt(source->fd, SOL_SOCKET, SO_ERROR, &conn->error, &length);
@@ -143,6 +93,8 @@ void http_conn_close(struct http_conn *conn)
 {
 	http_timer_clear(conn->loop, &conn->timer);
 	http_buffer_give(conn->loop, &conn->in);
+	if (conn->tls)
+		http_secure_free(conn);
 	conn->readable = conn->writable = false;
 	http_loop_close(conn->loop, &conn->source);
 }
@@ -156,7 +108,11 @@ void http_conn_reset_on_close(struct http_conn *conn)
 
 void http_conn_end(struct http_conn *conn)
 {
-	if (conn->source.fd >= 0)
+	if (conn->source.fd < 0)
+		return;
+	if (conn->tls)
+		http_secure_end(conn);
+	else
 		shutdown(conn->source.fd, SHUT_WR);
 }
 
@@ -177,6 +133,8 @@ enum http_io http_conn_read(struct http_conn *conn)
 	size_t space = conn->in.size - conn->in.end;
 	if (space == 0)
 		return HTTP_IO_BLOCKED;
+	if (conn->tls)
+		return http_secure_read(conn);
 	ssize_t got = recv(conn->source.fd, conn->in.at + conn->in.end, space, 0);
 	if (got > 0) {
 		conn->in.end += (uint32_t)got;
@@ -200,7 +158,9 @@ enum http_io http_conn_write(struct http_conn *conn, struct iovec *pieces, int c
 {
 	*written = 0;
 	if (!conn->writable)
-		return HTTP_IO_BLOCKED;
+		return conn->failed ? HTTP_IO_FAILED : HTTP_IO_BLOCKED;
+	if (conn->tls)
+		return http_secure_write(conn, pieces, count, written);
 	struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)count};
 	ssize_t put = count == 1 ? send(conn->source.fd, pieces[0].iov_base, pieces[0].iov_len, MSG_NOSIGNAL)
 	                         : sendmsg(conn->source.fd, &message, MSG_NOSIGNAL);

@@ -21,6 +21,7 @@ static const struct {
 	{STR_INIT("max-forwards"), HTTP_FIELD_MAX_FORWARDS},
 	{STR_INIT("content-length"), HTTP_FIELD_CONTENT_LENGTH},
 	{STR_INIT("cheops-explain"), HTTP_FIELD_CHEOPS_EXPLAIN},
+	{STR_INIT("cheops-outcome"), HTTP_FIELD_CHEOPS_OUTCOME},
 	{STR_INIT("x-forwarded-for"), HTTP_FIELD_X_FORWARDED_FOR},
 	{STR_INIT("x-forwarded-host"), HTTP_FIELD_X_FORWARDED_HOST},
 	{STR_INIT("proxy-connection"), HTTP_FIELD_PROXY_CONNECTION},
@@ -31,7 +32,7 @@ static const struct {
 enum { KNOWN = sizeof(known_fields) / sizeof(known_fields[0]), NAME_MOST = 17 };
 
 /* First of known_fields with a name of that length. */
-static const uint8_t by_length[NAME_MOST + 2] = {0, 0, 0, 1, 2, 3, 4, 5, 8, 8, 9, 12, 13, 14, 14, 16, 17, 19, 21};
+static const uint8_t by_length[NAME_MOST + 2] = {0, 0, 0, 1, 2, 3, 4, 5, 8, 8, 9, 12, 13, 14, 14, 17, 18, 20, 22};
 
 enum http_field_id http_field_id_of(struct str name)
 {

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/str.h"
+#include "site/site.h"
 
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -42,6 +43,9 @@ struct http_task {
 
 int http_loop_new(struct http_loop **loop, struct err *err);
 void http_loop_free(struct http_loop *loop);
+
+/* After the last round, by whoever owned it: runs the tasks that were posted and not run. */
+void http_loop_finish(struct http_loop *loop);
 
 /* Runs until http_loop_stop(), which any thread may call. */
 void http_loop_run(struct http_loop *loop);
@@ -107,6 +111,7 @@ enum http_field_id {
 	HTTP_FIELD_TRACEPARENT,
 	HTTP_FIELD_CHEOPS_HOP,
 	HTTP_FIELD_CHEOPS_EXPLAIN,
+	HTTP_FIELD_CHEOPS_OUTCOME,
 	HTTP_FIELD_COUNT,
 };
 
@@ -237,13 +242,18 @@ struct http_address {
 	char text[64]; /* as configured: "127.0.0.1:80", "[::1]:80" */
 };
 
+/* Where a site's agent is met, as an address to connect to. */
+void http_address_of_site(struct http_address *address, const struct site_address *site);
+/* And back: false where it is neither IPv4 nor IPv6. */
+bool http_address_to_site(const struct http_address *address, struct site_address *site);
+
 /* "host:port"; names are looked up now. */
 int http_address_parse(struct http_address *address, struct str text, struct err *err);
 
 enum http_io {
 	HTTP_IO_SOME,    /* something was moved */
 	HTTP_IO_BLOCKED, /* nothing can be moved now; an event will come */
-	HTTP_IO_END,     /* the peer sent its last byte */
+	HTTP_IO_END,     /* the peer sent its last byte; with TLS it said so, else it is HTTP_IO_FAILED */
 	HTTP_IO_FAILED,  /* see conn->error */
 };
 
@@ -254,11 +264,12 @@ struct http_conn {
 	bool connecting;
 	bool readable;
 	bool writable;
-	bool ending; /* an event told of the peer's end: there is no other, so it is read up to that end */
-	bool ended;  /* the peer will send no more */
-	bool hung;   /* an event told of a reset or of both directions being closed */
-	bool failed; /* reset, or cannot be reached: error says why */
-	int error;   /* errno */
+	bool ending;             /* an event told of the peer's end: there is no other, so it is read up to that end */
+	bool ended;              /* the peer will send no more */
+	bool hung;               /* an event told of a reset or of both directions being closed */
+	bool failed;             /* reset, or cannot be reached: error says why */
+	int error;               /* errno */
+	struct http_secure *tls; /* NULL: plain */
 	struct http_timer timer;
 	struct http_buffer in;
 	void (*changed)(struct http_conn *conn);
@@ -275,12 +286,96 @@ int http_conn_connect(struct http_conn *conn, struct http_loop *loop, const stru
 void http_conn_close(struct http_conn *conn);
 /* When it is closed the peer gets a reset instead of an orderly end: what it was sent is not complete. */
 void http_conn_reset_on_close(struct http_conn *conn);
-/* Sends the end; what the peer sends can still be read. */
+/* Sends the end, behind all that was written; what the peer sends can still be read. Where there is TLS this is what
+ * proves to the peer that nothing was cut off: a mere close does not. */
 void http_conn_end(struct http_conn *conn);
 
 /* Reads once, behind what is in the buffer, which is taken where there is none. HTTP_IO_BLOCKED also when it is full. */
 enum http_io http_conn_read(struct http_conn *conn);
+/* What could not be written has to be offered again, more of it behind perhaps: with TLS a part may be under way already. */
 enum http_io http_conn_write(struct http_conn *conn, struct iovec *pieces, int count, size_t *written);
+
+/* ---- TLS -------------------------------------------------------------------------------------------------------- */
+
+/* One side of TLS connections: certificate and key, whom it trusts. Made once, then shared by threads and counted. */
+struct http_tls;
+
+enum http_tls_verify {
+	HTTP_TLS_VERIFY_NONE,     /* a server that asks for no certificate; a client may not do so */
+	HTTP_TLS_VERIFY_IF_GIVEN, /* a server: a client without a certificate gets in, one with a bad certificate does not */
+	HTTP_TLS_VERIFY_ALWAYS,
+};
+
+struct http_tls_options {
+	bool server;
+	bool peers;                 /* between agents: TLS 1.3 only, no resumption; certificates name sites, not hosts */
+	struct str certificate_pem; /* with its chain behind it; "" for a client that shows none */
+	struct str key_pem;
+	struct str roots_pem; /* who is trusted; "" for a client: the roots of the system */
+	/* A client between agents that knows its root by fingerprint only (SHA-256 of the DER), and so has no roots_pem: the
+	 * server has to send that root along. NULL otherwise. */
+	const unsigned char *root_sha256;
+	enum http_tls_verify verify;
+	/* What they are called in messages, a file's name perhaps; NULL: "the certificate", "the key", "the roots". */
+	const char *certificate_name, *key_name, *roots_name;
+};
+
+int http_tls_new(struct http_tls **tls, const struct http_tls_options *options, struct err *err);
+struct http_tls *http_tls_keep(struct http_tls *tls);
+void http_tls_drop(struct http_tls *tls);
+
+/* Right after http_conn_init() or http_conn_connect(). The connection counts as `connecting` until the handshake is done;
+ * then `changed` runs as for a plain one. `name` is what a server is asked for (SNI) and has to prove; NULL between agents,
+ * where the certificate is looked at afterwards.
+ * A client is done before the server has looked at its certificate: a refusal is told by the first read. */
+void http_conn_tls_accept(struct http_conn *conn, struct http_tls *tls);
+void http_conn_tls_connect(struct http_conn *conn, struct http_tls *tls, const char *name);
+bool http_conn_is_tls(const struct http_conn *conn);
+/* The certificate that the other side proved to have (DER), once it is no longer connecting. False: none. */
+bool http_conn_certificate(const struct http_conn *conn, struct buf *der);
+/* What went wrong, for people: "the certificate of ... has expired", "the peer refused our certificate: unknown CA";
+ * strerror() without TLS, and once it is closed. */
+const char *http_conn_error_text(const struct http_conn *conn);
+
+/* ---- Calls ------------------------------------------------------------------------------------------------------- */
+
+/* One request of our own and its whole answer, on a connection of its own: for commands and for the agent's control, not for
+ * the data plane. */
+struct http_call;
+struct http_call_answer;
+
+struct http_call_options {
+	struct http_address address;
+	struct http_tls *tls; /* NULL: in the clear */
+	const char *tls_name; /* as in http_conn_tls_connect() */
+	const char *method;
+	struct str target;
+	struct str content_type; /* "" without a body */
+	struct str body;
+	uint64_t timeout_ms; /* for all of it */
+	size_t answer_bytes; /* the longest answer that is taken */
+	void (*done)(void *context, const struct http_call_answer *answer);
+	/* After the handshake, before anything is sent: may the request go there? Returns 0, or the text is the error. */
+	int (*check)(void *context, struct str certificate_der, struct err *err);
+	void *context;
+};
+
+/* code 0 and what came; or a negative code and why. Valid during `done` only. */
+struct http_call_answer {
+	int code;
+	struct err err;
+	unsigned status;
+	struct str content_type;
+	struct str body;
+};
+
+/* Everything is copied. 0, and `done` runs exactly once, later; or a negative code, and it does not. */
+int http_call_start(struct http_call **call, struct http_loop *loop, const struct http_call_options *options,
+                    struct err *err);
+/* Ends one that is under way, without `done`. */
+void http_call_cancel(struct http_call *call);
+/* The same, waiting: runs a loop of its own until the answer is there, which the caller frees with buf_free(). */
+int http_call_wait(const struct http_call_options *options, unsigned *status, struct buf *body, struct err *err);
 
 /* ---- Listeners -------------------------------------------------------------------------------------------------- */
 

@@ -327,6 +327,11 @@ int http_loop_new(struct http_loop **out, struct err *err)
 	return 0;
 }
 
+void http_loop_finish(struct http_loop *loop)
+{
+	run_posted(loop);
+}
+
 void http_loop_free(struct http_loop *loop)
 {
 	run_posted(loop);
@@ -345,13 +350,19 @@ void http_loop_free(struct http_loop *loop)
 	free(loop);
 }
 
+/* Up to the next tick: a pause of a whole one from anywhere would let timers wait for two. */
+static int pause_ms(const struct http_loop *loop)
+{
+	return TICK_MS - (int)(loop->now_us / 1000 % TICK_MS);
+}
+
 void http_loop_run(struct http_loop *loop)
 {
 	struct epoll_event events[EVENTS];
 	while (!atomic_load_explicit(&loop->stop, memory_order_acquire)) {
 		struct http_source *again = loop->again;
 		loop->again = NULL;
-		int count = epoll_wait(loop->epoll, events, EVENTS, again ? 0 : TICK_MS);
+		int count = epoll_wait(loop->epoll, events, EVENTS, again ? 0 : pause_ms(loop));
 		CHECK(count >= 0 || errno == EINTR);
 		loop->now_us = clock_us();
 		bool tasks = false;
