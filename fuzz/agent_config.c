@@ -21,27 +21,47 @@ static int look_up(struct http_address *address, struct str text, struct err *er
 	return 0;
 }
 
+/* There are no files. */
+static int read_none(const char *path, bool secret, size_t at_most, struct buf *out, struct err *err)
+{
+	(void)secret;
+	(void)at_most;
+	(void)out;
+	return err_set(err, ERR_NOT_FOUND, "there is no %.64s", path);
+}
+
+static void check_policy(const struct proxy_config *config)
+{
+	const struct proxy_policy *policy = &config->policy;
+	CHECK(policy->rules_count <= LIMIT_POLICY_RULES);
+	for (uint32_t i = 0; i < policy->rules_count; i++) {
+		const struct proxy_rule *rule = &policy->rules[i];
+		CHECK(rule->name.length > 0 && text_is_printable(rule->name));
+		CHECK(rule->sites_count <= LIMIT_POLICY_SITES && rule->tags_count <= LIMIT_AGENT_TAGS);
+		CHECK(rule->rate <= LIMIT_POLICY_RATE && rule->concurrent <= LIMIT_POLICY_RATE);
+		CHECK(config->services_count == 64 || rule->services >> config->services_count == 0);
+	}
+}
+
 static void check_service(const struct proxy_config *config, uint32_t index)
 {
 	const struct proxy_service *service = &config->services[index];
-	const struct scope_view *view = &config->view;
-	struct str version;
 	CHECK(service->index == index && service->name.length > 0 && text_is_printable(service->name));
 	CHECK(service->instances_count >= 1 && service->instances_count <= PROXY_INSTANCES_MOST);
 	CHECK(service->carry_count <= PROXY_CARRY_MOST);
+	CHECK(service->front_tls == NULL); /* it needs files */
+	for (uint32_t i = 0; service->instances_tls != NULL && i < service->instances_count; i++)
+		CHECK(service->instances_names[i] != NULL);
 	for (uint32_t i = 0; i < service->carry_count; i++) {
 		const struct proxy_carry *carry = &service->carry[i];
 		bool named = carry->kind == PROXY_CARRY_REQUEST_ID || carry->kind == PROXY_CARRY_APPEND;
 		CHECK(named == (carry->header.length > 0));
 		CHECK(carry->prefix.length == 0 || carry->kind == PROXY_CARRY_REQUEST_ID);
 	}
-	CHECK(view->find_service(view->context, service->name) == index);
-	CHECK(view->offers(view->context, index, config->site_index, &version) && str_equal(version, service->version));
 }
 
 static void check_config(const struct proxy_config *config)
 {
-	const struct scope_view *view = &config->view;
 	CHECK(config->site.length > 0 && text_is_printable(config->site));
 	CHECK(config->threads >= 1 && config->threads <= LIMIT_AGENT_THREADS);
 	CHECK(config->limits.target_bytes <= config->limits.head_bytes && config->connections >= 1);
@@ -49,20 +69,19 @@ static void check_config(const struct proxy_config *config)
 	CHECK(config->services_count >= 1);
 	for (uint32_t i = 0; i < config->services_count; i++)
 		check_service(config, i);
-	CHECK(view->sites_count == config->peers_count + 1 && (config->peers_count == 0 || config->peer.length > 0));
-	CHECK(view->find_site(view->context, config->site) == config->site_index);
-	for (uint32_t i = 0; i < config->peers_count; i++) {
-		const struct proxy_peer *peer = &config->peers[i];
-		CHECK(view->find_site(view->context, peer->name) == peer->site && peer->site == i + 1);
-		CHECK(view->rtt_us(view->context, config->site_index, peer->site) == peer->rtt_us);
-	}
+	check_policy(config);
+	CHECK(config->state && config->state[0] != '\0');
+	CHECK(config->advertise.family == 0 || config->peer.length > 0);
+	CHECK(config->tags_count <= LIMIT_AGENT_TAGS);
+	for (uint32_t i = 0; i < config->tags_count; i++)
+		CHECK(text_is_printable(config->tags[i].key) && text_is_printable(config->tags[i].value));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct str text = size ? str_make((const char *)data, size) : STR("");
 	struct agent_options options = {.path = "/nowhere/agent.yaml"};
-	struct agent_surroundings around = {.look_up = look_up, .cores = 2};
+	struct agent_surroundings around = {.look_up = look_up, .read = read_none, .cores = 2};
 	struct proxy_config *config = NULL;
 	struct err err = {0};
 	int code = agent_config_parse(text, &options, &around, &config, &err);

@@ -3,8 +3,14 @@
 A side's start() is given a Setting and returns (the port to send requests to, its proxies' processes).
 """
 import dataclasses
+import json
 import os
 import pathlib
+import subprocess
+import time
+import urllib.request
+
+from stage import Failed
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -61,13 +67,13 @@ defaults
     timeout server 60s
     {splice}
 frontend front
-    bind 127.0.0.1:{port}
+    bind 127.0.0.1:{port} {accept}
     {choose}
     default_backend Site1
 backend Site1
-    server one 127.0.0.1:{upstream}
+    server one 127.0.0.1:{upstream} {connect}
 backend Site2
-    server two 127.0.0.1:{upstream}
+    server two 127.0.0.1:{upstream} {connect}
 backend unknown
     http-request deny deny_status 400
 """
@@ -76,16 +82,36 @@ LUA_FETCH = "use_backend %[lua.scope_backend(app)]"
 LUA_TUNED = "use_backend %[req.fhdr(Scope),lua.scope_backend_known(app)] if { req.fhdr(Scope) -m found }"
 
 
-def haproxy(setting, choose="", upstream=None):
+# As agents have it: TLS 1.3, P-256, both sides show a certificate and check the other's.
+MUTUAL = "ssl crt {pair} ca-file {roots} verify required ssl-min-ver TLSv1.3"
+
+
+def haproxy(setting, choose="", upstream=None, accept="", connect=""):
     port = setting.stage.port()
     configuration = setting.stage.file(f"haproxy.{port}.cfg", HAPROXY.format(
         port=port, choose=choose, upstream=upstream or setting.backend_port, connections=setting.connections_max,
-        lua_load=f"lua-load {HERE / 'scope.lua'}" if choose else "",
+        accept=accept, connect=connect, lua_load=f"lua-load {HERE / 'scope.lua'}" if choose else "",
         splice="option splice-request\n    option splice-response" if setting.splice else ""))
     return port, [setting.stage.start("haproxy", ["haproxy", "-db", "-q", "-f", configuration], setting.core)]
 
 
+def certificate(setting):
+    """Key and certificate in one file, and the certificate alone, which is its own root."""
+    key, roots = setting.stage.folder / "bench.key", setting.stage.folder / "bench.crt"
+    run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1", "-subj",
+         "/CN=bench", "-keyout", key, "-out", roots])
+    return setting.stage.file("bench.pem", roots.read_text() + key.read_text()), roots
+
+
 def haproxy_chain(setting, choose=""):
+    pair, roots = certificate(setting)
+    mutual = MUTUAL.format(pair=pair, roots=roots)
+    second_port, second = haproxy(setting, choose, accept=mutual)
+    first_port, first = haproxy(setting, choose, upstream=second_port, connect=mutual)
+    return first_port, first + second
+
+
+def haproxy_chain_plain(setting, choose=""):
     second_port, second = haproxy(setting, choose)
     first_port, first = haproxy(setting, choose, upstream=second_port)
     return first_port, first + second
@@ -142,29 +168,57 @@ CHEOPS = """
 site: {site}
 api: 127.0.0.1:{api}
 peer: 127.0.0.1:{peer}
+state: {site}.{api}.state
 threads: 1
-hop_key: "bench-only-key-0123456789abcdef"
 services:
   app:
     front: 127.0.0.1:{front}
     instances: [127.0.0.1:{backend}]
 """
 
+JOIN_SECONDS = 20
+
+
+def run(command):
+    done = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode != 0:
+        raise Failed(f"{pathlib.Path(command[0]).name} {command[1]} ended with status {done.returncode}: {done.stdout}")
+
+
+def ask(api, path, body=None):
+    """JSON from an agent's API."""
+    request = urllib.request.Request(f"http://127.0.0.1:{api}{path}", None if body is None else json.dumps(body).encode(),
+                                     method="GET" if body is None else "POST")
+    with urllib.request.urlopen(request, timeout=JOIN_SECONDS) as answer:
+        return json.load(answer)
+
+
+def wait_present(api, count):
+    """Until the agent sees so many sites."""
+    until = time.monotonic() + JOIN_SECONDS
+    while sum(site["shown"] == "present" for site in ask(api, "/cheops/v1/sites")["sites"]) < count:
+        if time.monotonic() > until:
+            raise Failed(f"the agents do not see each other within {JOIN_SECONDS} s")
+        time.sleep(0.02)
+
 
 def agents(setting, sites):
-    """As many agents as sites, which know each other. All have the same backend."""
+    """As many agents as sites, which have joined. All have the same backend."""
     ports = {site: {what: setting.stage.port() for what in ("api", "peer", "front")} for site in sites}
-    processes = []
+    first, processes = ports[sites[0]]["api"], []
     for site in sites:
-        text = CHEOPS.format(site=site, backend=setting.backend_port, **ports[site])
-        others = [f"  {other}: {{address: 127.0.0.1:{ports[other]['peer']}}}" for other in sites if other != site]
-        if others:
-            text += "\n".join(["peers:", *others, ""])
-        configuration = setting.stage.file(f"{site}.{ports[site]['api']}.yaml", text)
-        processes.append(setting.stage.start(f"agent-{site}", [setting.cheops, "agent", "-c", configuration],
-                                             setting.core))
-    for site, process in zip(sites, processes):
-        setting.stage.wait_ready(process, ports[site]["api"], "/cheops/v1/health")
+        configuration = setting.stage.file(f"{site}.{ports[site]['api']}.yaml",
+                                           CHEOPS.format(site=site, backend=setting.backend_port, **ports[site]))
+        if len(sites) > 1 and site == sites[0]:
+            run([setting.cheops, "site", "init", "-c", configuration])
+        elif len(sites) > 1:
+            token = ask(first, "/cheops/v1/sites/tokens", {"name": site})["token"]
+            run([setting.cheops, "site", "join", token, "-c", configuration])
+        processes.append(setting.stage.start(f"agent-{site}", [setting.cheops, "agent", "-c", configuration], setting.core))
+        setting.stage.wait_ready(processes[-1], ports[site]["api"], "/cheops/v1/health")
+    for site in sites:
+        wait_present(ports[site]["api"], len(sites))
     return ports[sites[0]]["front"], processes
 
 
@@ -190,6 +244,7 @@ SIDES = [
     Side("cheops-scope", "Cheops, scope here", cheops, LOCAL, needs="cheops"),
     Side("haproxy-lua", "HAProxy, scope by Lua", lambda s: haproxy(s, LUA_FETCH), LOCAL, needs="haproxy"),
     Side("haproxy-lua-tuned", "the same, kept", lambda s: haproxy(s, LUA_TUNED), LOCAL, needs="haproxy"),
-    Side("haproxy-haproxy", "HAProxy to HAProxy", haproxy_chain, needs="haproxy"),
+    Side("haproxy-haproxy", "HAProxy to HAProxy, mutual TLS", haproxy_chain, needs="haproxy"),
     Side("cheops-remote", "Cheops, scope there", cheops_two, REMOTE, needs="cheops"),
+    Side("haproxy-haproxy-plain", "HAProxy to HAProxy, in the clear", haproxy_chain_plain, needs="haproxy"),
 ]

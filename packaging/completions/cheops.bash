@@ -38,8 +38,12 @@ _cheops_agent() {
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             ;;
-        --site | --api | --peer | --threads) ;;
-        *) _cheops_words '--config --check --site --api --peer --threads --log --help -c -h' "$current" ;;
+        --state)
+            compopt -o filenames 2>/dev/null
+            mapfile -t COMPREPLY < <(compgen -d -- "$current")
+            ;;
+        --site | --api | --peer | --advertise | --threads) ;;
+        *) _cheops_words '--config --check --site --api --peer --advertise --state --threads --log --help -c -h' "$current" ;;
     esac
 }
 
@@ -61,15 +65,62 @@ _cheops_demo() {
     esac
 }
 
+_cheops_site() {
+    local current=$1 previous=$2
+    if [[ $previous == = ]]; then
+        previous=${COMP_WORDS[COMP_CWORD - 2]}
+    elif [[ $current == = ]]; then
+        previous=${COMP_WORDS[COMP_CWORD - 1]} current=
+    fi
+    case $previous in
+        -c | --config | --root-cert | --root-key)
+            compopt -o filenames 2>/dev/null
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            return
+            ;;
+        --lifetime | --ttl | --api) return ;;
+        site) _cheops_words 'init token join remove revoke root --help' "$current"; return ;;
+        root) _cheops_words 'list rotate retire --help' "$current"; return ;;
+    esac
+    [[ $current == -* ]] || return
+    case ${COMP_WORDS[2]} in
+        init) _cheops_words '--config --root-cert --root-key --lifetime --help -c -h' "$current" ;;
+        token) _cheops_words '--ttl --api --config --help -c -h' "$current" ;;
+        join) _cheops_words '--config --help -c -h' "$current" ;;
+        remove | revoke) _cheops_words '--yes --api --config --help -y -c -h' "$current" ;;
+        root) _cheops_words '--force --yes --api --config --help -y -c -h' "$current" ;;
+    esac
+}
+
+_cheops_sites() {
+    local current=$1 previous=$2
+    if [[ $previous == = ]]; then
+        previous=${COMP_WORDS[COMP_CWORD - 2]}
+    elif [[ $current == = ]]; then
+        previous=${COMP_WORDS[COMP_CWORD - 1]} current=
+    fi
+    case $previous in
+        -o | --output) _cheops_words 'table json yaml' "$current" ;;
+        --color) _cheops_words 'auto always never' "$current" ;;
+        -c | --config)
+            compopt -o filenames 2>/dev/null
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            ;;
+        --from | --api) ;;
+        *) _cheops_words '--from --watch --output --api --config --color --help -w -o -c -h' "$current" ;;
+    esac
+}
+
 _cheops() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
-        _cheops_words 'agent demo scope help --help --version' "$current"
+        _cheops_words 'agent demo scope site sites help --help --version' "$current"
     elif [[ ${COMP_WORDS[1]} == help ]]; then
         case $previous in
-            help) _cheops_words 'agent demo scope' "$current" ;;
+            help) _cheops_words 'agent demo scope site sites' "$current" ;;
             scope) _cheops_words 'fmt check explain tokens' "$current" ;;
+            site) _cheops_words 'init token join remove revoke root' "$current" ;;
         esac
     elif [[ ${COMP_WORDS[1]} == agent ]]; then
         _cheops_agent "$current" "$previous"
@@ -77,6 +128,10 @@ _cheops() {
         _cheops_demo "$current" "$previous"
     elif [[ ${COMP_WORDS[1]} == scope ]]; then
         _cheops_scope "$current" "$previous"
+    elif [[ ${COMP_WORDS[1]} == site ]]; then
+        _cheops_site "$current" "$previous"
+    elif [[ ${COMP_WORDS[1]} == sites ]]; then
+        _cheops_sites "$current" "$previous"
     fi
 }
 

@@ -1,25 +1,25 @@
-/* Wiring: threads with a loop and a proxy each, and the thread of control, which listens to signals.
+/* Wiring: threads with a loop and a proxy each, and the thread of control, which has a loop of its own.
  *
- *   start   read the configuration, open the fronts for every thread, start the threads, tell systemd that we are ready
+ *   start   read the configuration, open the fronts for every thread, start the threads, tell systemd that we are ready.
+ *           No other site has to be reachable for that.
  *   reload  read the file again; open the fronts that are new; only when all of that went well, hand the new configuration
  *           to each loop. If anything fails, what was opened is closed and nothing has changed.
  *   stop    no new connections; requests under way end, or their time is over; a second signal does not wait
+ *
+ * The thread of control listens to signals, runs the jobs that the API hands over, and talks to the other sites (mesh.c).
  */
-#include "agent/agent.h"
+#include "agent/agent_int.h"
 
-#include "agent/config.h"
 #include "agent/notify.h"
-#include "api/api.h"
 #include "base/check.h"
 #include "base/log_stderr.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
+#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -33,17 +33,23 @@ struct worker {
 	struct proxy *proxy;
 	/* the task that is posted to it, one at a time */
 	struct http_task task;
+	struct http_task drained; /* what it posts back */
 	int *descriptors;
 	struct proxy_config *config;
 };
 
-struct reload {
+/* A snapshot on its way to a loop. */
+struct delivery {
+	struct http_task task;
+	struct proxy *proxy;
+	struct proxy_mesh *mesh;
+};
+
+/* A job on its way to the thread of control. */
+struct errand {
 	struct http_task task;
 	struct agent *agent;
-	struct proxy_exchange *exchange;
-	struct http_loop *loop;
-	struct reload *next;
-	char error[LIMIT_ERROR_TEXT_BYTES];
+	struct api_job *job;
 };
 
 struct agent {
@@ -51,16 +57,21 @@ struct agent {
 	struct log log;
 	struct proxy_shared shared;
 	struct api_agent api;
+	struct http_loop *loop; /* of the thread of control */
+	struct agent_mesh *mesh;
+	struct agent_authority *authority;
+	struct agent_renewal *renewal;
 	struct worker *workers;
 	uint32_t workers_count;
 	struct proxy **proxies;
-	pthread_mutex_t lock; /* of config and reloads */
+	pthread_mutex_t lock; /* of config */
 	struct proxy_config *config;
-	struct reload *reloads; /* asked for by the API */
-	bool stopping;          /* none is taken any more */
-	int wake;
 	sem_t done; /* a worker has done what was posted */
-	int signals;
+	struct http_source signals;
+	struct http_timer stop_timer;
+	uint32_t draining; /* workers that have requests under way, once it stops */
+	bool stopping;
+	bool over; /* the loop of control has ended: jobs that are left are thrown away */
 };
 
 /* ---- Tasks for the workers -------------------------------------------------------------------------------------- */
@@ -77,10 +88,40 @@ static void configure_task(struct http_task *task)
 	sem_post(&worker->agent->done);
 }
 
+static void deliver(struct http_task *task)
+{
+	struct delivery *delivery = (struct delivery *)task;
+	proxy_set_mesh(delivery->proxy, delivery->mesh);
+	proxy_mesh_drop(delivery->mesh);
+	free(delivery);
+}
+
+/* In the thread of control: every loop gets it, in the order in which they were made. */
+static void publish(void *context, struct proxy_mesh *mesh)
+{
+	struct agent *agent = context;
+	for (uint32_t w = 0; w < agent->workers_count; w++) {
+		struct delivery *delivery = calloc(1, sizeof(*delivery));
+		CHECK(delivery);
+		*delivery = (struct delivery){{.run = deliver}, agent->workers[w].proxy, proxy_mesh_keep(mesh)};
+		http_loop_post(agent->workers[w].loop, &delivery->task);
+	}
+	proxy_mesh_drop(mesh);
+}
+
+static void drained_task(struct http_task *task)
+{
+	struct worker *worker = (struct worker *)((char *)task - offsetof(struct worker, drained));
+	if (--worker->agent->draining == 0)
+		http_loop_stop(worker->agent->loop);
+}
+
+/* In the worker's thread. */
 static void drained(void *context)
 {
 	struct worker *worker = context;
-	sem_post(&worker->agent->done);
+	worker->drained.run = drained_task;
+	http_loop_post(worker->agent->loop, &worker->drained);
 }
 
 static void stop_task(struct http_task *task)
@@ -115,7 +156,7 @@ static const struct http_address *front_address(const struct proxy_config *confi
 	if (n == 0)
 		return &config->api;
 	if (n == 1)
-		return config->peer.length ? &config->peer : NULL;
+		return config->meshed ? &config->peer : NULL;
 	return &config->services[n - 2].front;
 }
 
@@ -214,7 +255,27 @@ static int check_reload(const struct proxy_config *before, const struct proxy_co
 		return err_set(err, ERR_INVALID,
 		               "`threads` cannot change while the agent runs: it is %u; restart the agent for %u",
 		               before->threads, after->threads);
+	if (strcmp(before->state, after->state) != 0)
+		return err_set(err, ERR_INVALID,
+		               "`state` cannot change while the agent runs: it is `%s`; restart the agent for `%s`",
+		               before->state, after->state);
 	return 0;
+}
+
+/* The port for other agents comes first: it publishes what the loops need to open theirs. */
+static int take_config(struct agent *agent, struct proxy_config *config, struct err *err)
+{
+	int code = agent_mesh_check(config, err);
+	if (code == 0)
+		code = open_fronts(agent, config, err);
+	if (code)
+		return code;
+	code = agent_mesh_configure(agent->mesh, config, err);
+	if (code)
+		close_descriptors(agent, fronts_count(config));
+	else
+		apply(agent, config);
+	return code;
 }
 
 static int reload_file(struct agent *agent, struct err *err)
@@ -225,85 +286,64 @@ static int reload_file(struct agent *agent, struct err *err)
 	if (code == 0) {
 		code = check_reload(agent->config, config, err);
 		if (code == 0)
-			code = open_fronts(agent, config, err);
+			code = take_config(agent, config, err);
 		if (code)
 			proxy_config_drop(config);
 	}
-	if (code == 0) {
-		apply(agent, config);
+	if (code == 0)
 		log_event(&agent->log, LOG_INFO, "configuration reloaded", LOG_STR("file", str_of(agent->options->path)));
-	} else {
+	else
 		log_event(&agent->log, LOG_ERROR, "configuration refused; the old one stays",
 		          LOG_STR("error", str_of(err->text)));
-	}
 	agent_notify(AGENT_NOTIFY_READY);
 	return code;
 }
 
-static void reload_answer(struct http_task *task)
+/* ---- Jobs of the API -------------------------------------------------------------------------------------------- */
+
+static void run_job(struct agent *agent, struct api_job *job)
 {
-	struct reload *reload = (struct reload *)task;
-	api_reload_done(reload->exchange, reload->error);
-	free(reload);
+	if (api_job_is_reload(job)) {
+		struct err err = {0};
+		if (agent->stopping)
+			err_set(&err, ERR_UNAVAILABLE, "the agent is stopping");
+		else
+			reload_file(agent, &err);
+		api_job_reloaded(job, err.text);
+		return;
+	}
+	agent_mesh_catch_up(agent->mesh);
+	struct agent_identity *identity = agent_mesh_identity(agent->mesh);
+	struct api_mesh mesh = {.context = agent->authority,
+	                        .functions = &agent_authority_functions,
+	                        .site = agent_mesh_site(agent->mesh),
+	                        .roots = identity ? identity->roots : NULL,
+	                        .signs = identity && identity->root_key ? trust_key_id(identity->root_key) : 0,
+	                        .seal = agent_mesh_seal(agent->mesh),
+	                        .config = agent->config,
+	                        .paths = agent->shared.paths,
+	                        .now = agent_now()};
+	api_job_run(job, &mesh);
 }
 
-/* From a loop's thread: the thread of control does it. */
-static void reload_asked(void *context, const struct proxy_call *call)
+static void errand_task(struct http_task *task)
+{
+	struct errand *errand = (struct errand *)task;
+	if (errand->agent->over)
+		api_job_free(errand->job);
+	else
+		run_job(errand->agent, errand->job);
+	free(errand);
+}
+
+/* From a loop's thread. */
+static void ask(void *context, struct api_job *job)
 {
 	struct agent *agent = context;
-	struct reload *reload = calloc(1, sizeof(*reload));
-	CHECK(reload);
-	reload->exchange = call->exchange;
-	reload->loop = call->loop;
-	reload->task.run = reload_answer;
-	pthread_mutex_lock(&agent->lock);
-	bool stopping = agent->stopping;
-	if (!stopping) {
-		reload->next = agent->reloads;
-		agent->reloads = reload;
-	}
-	pthread_mutex_unlock(&agent->lock);
-	if (stopping) {
-		free(reload);
-		api_reload_done(call->exchange, "the agent is stopping");
-		return;
-	}
-	uint64_t one = 1;
-	ssize_t put = write(agent->wake, &one, sizeof(one));
-	(void)put;
-}
-
-static struct reload *take_reloads(struct agent *agent, bool stopping)
-{
-	pthread_mutex_lock(&agent->lock);
-	struct reload *reload = agent->reloads;
-	agent->reloads = NULL;
-	agent->stopping = stopping;
-	pthread_mutex_unlock(&agent->lock);
-	return reload;
-}
-
-static void answer_reloads(struct reload *reload, const char *error)
-{
-	for (struct reload *next; reload; reload = next) {
-		next = reload->next;
-		memcpy(reload->error, error, strlen(error) + 1);
-		http_loop_post(reload->loop, &reload->task);
-	}
-}
-
-/* One reading of the file answers all that asked for it before. */
-static void reload_for_api(struct agent *agent)
-{
-	uint64_t count;
-	ssize_t got = read(agent->wake, &count, sizeof(count));
-	(void)got;
-	struct reload *reload = take_reloads(agent, false);
-	if (!reload)
-		return;
-	struct err err = {0};
-	reload_file(agent, &err);
-	answer_reloads(reload, err.text);
+	struct errand *errand = calloc(1, sizeof(*errand));
+	CHECK(errand);
+	*errand = (struct errand){{.run = errand_task}, agent, job};
+	http_loop_post(agent->loop, &errand->task);
 }
 
 static struct proxy_config *current_config(void *context)
@@ -327,7 +367,46 @@ static void raise_descriptor_limit(void)
 	}
 }
 
-static int open_signals(struct agent *agent, struct err *err)
+static void stop_late(struct http_timer *timer)
+{
+	struct agent *agent = (struct agent *)((char *)timer - offsetof(struct agent, stop_timer));
+	log_event(&agent->log, LOG_WARN, "stopped with requests under way");
+	http_loop_stop(agent->loop);
+}
+
+static void stop(struct agent *agent)
+{
+	if (agent->stopping) { /* told twice: at once, then */
+		stop_late(&agent->stop_timer);
+		return;
+	}
+	agent->stopping = true;
+	log_event(&agent->log, LOG_INFO, "stopping");
+	agent_notify(AGENT_NOTIFY_STOPPING);
+	agent_mesh_leave(agent->mesh);
+	agent->draining = agent->workers_count;
+	for (uint32_t w = 0; w < agent->workers_count; w++) {
+		agent->workers[w].task.run = stop_task;
+		http_loop_post(agent->workers[w].loop, &agent->workers[w].task);
+	}
+	http_timer_set(agent->loop, &agent->stop_timer, agent->config->timeouts.stop_ms);
+}
+
+static void signalled(struct http_source *source, uint32_t events)
+{
+	(void)events;
+	struct agent *agent = (struct agent *)((char *)source - offsetof(struct agent, signals));
+	struct signalfd_siginfo info;
+	while (read(source->fd, &info, sizeof(info)) == sizeof(info)) {
+		struct err err = {0};
+		if (info.ssi_signo != SIGHUP)
+			stop(agent);
+		else if (!agent->stopping)
+			reload_file(agent, &err);
+	}
+}
+
+static int open_control(struct agent *agent, struct err *err)
 {
 	sigset_t set;
 	sigemptyset(&set);
@@ -336,11 +415,23 @@ static int open_signals(struct agent *agent, struct err *err)
 	sigaddset(&set, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	agent->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	agent->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (agent->signals < 0 || agent->wake < 0)
+	int code = http_loop_new(&agent->loop, err);
+	if (code)
+		return code;
+	agent->stop_timer.fire = stop_late;
+	agent->signals.ready = signalled;
+	agent->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (agent->signals.fd < 0)
 		return err_set(err, ERR_IO, "cannot wait for signals: %s", strerror(errno));
-	return 0;
+	struct agent_mesh_options mesh = {.loop = agent->loop,
+	                                  .log = &agent->log,
+	                                  .hash_key = agent->shared.hash_key,
+	                                  .publish = publish,
+	                                  .context = agent};
+	agent->mesh = agent_mesh_new(&mesh);
+	agent->authority = agent_authority_new(agent->mesh);
+	agent->renewal = agent_renewal_new(agent->mesh);
+	return http_loop_add(agent->loop, &agent->signals, EPOLLIN, err);
 }
 
 static int start_workers(struct agent *agent, uint32_t count, struct err *err)
@@ -357,11 +448,8 @@ static int start_workers(struct agent *agent, uint32_t count, struct err *err)
 		worker->proxy = agent->proxies[w] = proxy_new(worker->loop, &agent->shared);
 		agent->workers_count++;
 	}
-	agent->api = (struct api_agent){.context = agent,
-	                                .config = current_config,
-	                                .proxies_count = count,
-	                                .proxies = agent->proxies,
-	                                .reload = reload_asked};
+	agent->api = (struct api_agent){
+		.context = agent, .config = current_config, .proxies_count = count, .proxies = agent->proxies, .ask = ask};
 	for (uint32_t w = 0; w < count; w++) {
 		int failed = pthread_create(&agent->workers[w].thread, NULL, run_worker, &agent->workers[w]);
 		if (failed)
@@ -371,41 +459,7 @@ static int start_workers(struct agent *agent, uint32_t count, struct err *err)
 	return 0;
 }
 
-/* Waits until all workers have drained, the time is over, or a second signal comes. */
-static void wait_drained(struct agent *agent)
-{
-	uint64_t left_ms = agent->config->timeouts.stop_ms;
-	for (uint32_t w = 0; w < agent->workers_count;) {
-		if (sem_trywait(&agent->done) == 0) {
-			w++;
-			continue;
-		}
-		struct pollfd wait = {.fd = agent->signals, .events = POLLIN};
-		uint64_t step_ms = left_ms < 20 ? left_ms : 20;
-		struct signalfd_siginfo info = {0};
-		if (step_ms > 0 && poll(&wait, 1, (int)step_ms) > 0 &&
-		    read(agent->signals, &info, sizeof(info)) != sizeof(info))
-			continue;
-		if (step_ms == 0 || info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT) {
-			log_event(&agent->log, LOG_WARN, "stopped with requests under way");
-			return;
-		}
-		left_ms -= step_ms;
-	}
-}
-
-static void stop_workers(struct agent *agent)
-{
-	agent_notify(AGENT_NOTIFY_STOPPING);
-	answer_reloads(take_reloads(agent, true), "the agent is stopping");
-	for (uint32_t w = 0; w < agent->workers_count; w++) {
-		agent->workers[w].task.run = stop_task;
-		http_loop_post(agent->workers[w].loop, &agent->workers[w].task);
-	}
-	wait_drained(agent);
-}
-
-static void free_agent(struct agent *agent)
+static void free_workers(struct agent *agent)
 {
 	for (uint32_t w = 0; w < agent->workers_count; w++) {
 		struct worker *worker = &agent->workers[w];
@@ -413,40 +467,34 @@ static void free_agent(struct agent *agent)
 			http_loop_stop(worker->loop);
 			pthread_join(worker->thread, NULL);
 		}
+		http_loop_finish(worker->loop); /* answers of the API are for exchanges that are still there */
 		proxy_free(worker->proxy);
 		http_loop_free(worker->loop);
 	}
+	if (agent->loop)
+		http_loop_finish(agent->loop); /* the last words of the workers, which lie in their memory */
 	free(agent->workers);
 	free(agent->proxies);
-	if (agent->config)
-		proxy_config_drop(agent->config);
-	if (agent->shared.memory)
-		proxy_memory_free(agent->shared.memory);
-	if (agent->signals >= 0)
-		close(agent->signals);
-	if (agent->wake >= 0)
-		close(agent->wake);
-	sem_destroy(&agent->done);
-	pthread_mutex_destroy(&agent->lock);
 }
 
-/* Signals and reloads, until it is to stop. */
-static void control(struct agent *agent)
+static void free_agent(struct agent *agent)
 {
-	for (;;) {
-		struct pollfd waits[] = {{.fd = agent->signals, .events = POLLIN}, {.fd = agent->wake, .events = POLLIN}};
-		if (poll(waits, 2, -1) < 0)
-			continue;
-		if (waits[1].revents)
-			reload_for_api(agent);
-		struct signalfd_siginfo info;
-		if (!waits[0].revents || read(agent->signals, &info, sizeof(info)) != sizeof(info))
-			continue;
-		if (info.ssi_signo != SIGHUP)
-			return;
-		struct err err = {0};
-		reload_file(agent, &err);
-	}
+	agent->over = true;
+	free_workers(agent);
+	agent_renewal_free(agent->renewal);
+	agent_authority_free(agent->authority);
+	agent_mesh_free(agent->mesh);
+	if (agent->signals.fd >= 0)
+		close(agent->signals.fd);
+	if (agent->loop)
+		http_loop_free(agent->loop);
+	proxy_config_drop(agent->config);
+	if (agent->shared.memory)
+		proxy_memory_free(agent->shared.memory);
+	proxy_paths_free(agent->shared.paths);
+	proxy_quotas_free(agent->shared.quotas);
+	sem_destroy(&agent->done);
+	pthread_mutex_destroy(&agent->lock);
 }
 
 static int start(struct agent *agent, struct err *err)
@@ -456,19 +504,17 @@ static int start(struct agent *agent, struct err *err)
 	if (code)
 		return code;
 	agent->log.level = config->log_level;
-	code = open_signals(agent, err);
+	code = open_control(agent, err);
 	if (code == 0)
 		code = start_workers(agent, config->threads, err);
 	if (code == 0)
-		code = open_fronts(agent, config, err);
+		code = take_config(agent, config, err);
 	if (code) {
 		proxy_config_drop(config);
 		return code;
 	}
-	apply(agent, config);
 	log_event(&agent->log, LOG_INFO, "ready", LOG_STR("site", config->site),
-	          LOG_INT("services", config->services_count), LOG_INT("peers", config->peers_count),
-	          LOG_INT("threads", config->threads));
+	          LOG_INT("services", config->services_count), LOG_INT("threads", config->threads));
 	agent_notify(AGENT_NOTIFY_READY);
 	return 0;
 }
@@ -476,7 +522,7 @@ static int start(struct agent *agent, struct err *err)
 int agent_run(const struct agent_options *options)
 {
 	struct agent agent = {
-		.options = options, .log = {.level = LOG_INFO, .sink = log_stderr_sink()}, .signals = -1, .wake = -1};
+		.options = options, .log = {.level = LOG_INFO, .sink = log_stderr_sink()}, .signals = {.fd = -1}};
 	struct err err = {0};
 	ssize_t got = getrandom(&agent.shared.hash_key, sizeof(agent.shared.hash_key), 0);
 	CHECK(got == sizeof(agent.shared.hash_key));
@@ -484,17 +530,16 @@ int agent_run(const struct agent_options *options)
 	pthread_mutex_init(&agent.lock, NULL);
 	agent.shared.log = &agent.log;
 	agent.shared.memory = proxy_memory_new(agent.shared.hash_key);
+	agent.shared.paths = proxy_paths_new(agent.shared.hash_key);
+	agent.shared.quotas = proxy_quotas_new();
 	agent.shared.api = api_handle;
 	agent.shared.api_context = &agent.api;
 	raise_descriptor_limit();
 	int code = start(&agent, &err);
-	if (code) {
+	if (code)
 		log_event(&agent.log, LOG_ERROR, "cannot start", LOG_STR("error", str_of(err.text)));
-	} else {
-		control(&agent);
-		log_event(&agent.log, LOG_INFO, "stopping");
-		stop_workers(&agent);
-	}
+	else
+		http_loop_run(agent.loop);
 	free_agent(&agent);
 	return code ? 1 : 0;
 }

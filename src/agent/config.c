@@ -10,7 +10,7 @@
 static const struct yaml_format agent_format = {
 	.thing = "a configuration",
 	.file = "a configuration file",
-	.deepest = "a peer's tags",
+	.deepest = "a header that carries a scope",
 	.least = "a configuration has at least `site`, `api` and `services`",
 	.bytes = LIMIT_AGENT_FILE_BYTES,
 };
@@ -19,15 +19,15 @@ static const char *const part_names[] = {
 	[AGENT_SITE] = "site",
 	[AGENT_API] = "api",
 	[AGENT_PEER] = "peer",
+	[AGENT_ADVERTISE] = "advertise",
+	[AGENT_STATE] = "state",
 	[AGENT_THREADS] = "threads",
 	[AGENT_LOG] = "log",
-	[PART_HOP_KEY] = "hop_key",
-	[PART_HOP_KEY_FILE] = "hop_key_file",
 	[PART_SERVICES] = "services",
-	[PART_PEERS] = "peers",
 	[PART_TAGS] = "tags",
 	[PART_TIMEOUTS] = "timeouts",
 	[PART_LIMITS] = "limits",
+	[PART_POLICY] = "policy",
 	NULL,
 };
 
@@ -38,10 +38,9 @@ const char *agent_option_name(enum agent_option option)
 
 void agent_overrides_add_environment(struct agent_overrides *overrides)
 {
-	static const char *const variables[] = {[AGENT_SITE] = "CHEOPS_SITE",
-	                                        [AGENT_API] = "CHEOPS_API",
-	                                        [AGENT_PEER] = "CHEOPS_PEER",
-	                                        [AGENT_THREADS] = "CHEOPS_THREADS",
+	static const char *const variables[] = {[AGENT_SITE] = "CHEOPS_SITE",   [AGENT_API] = "CHEOPS_API",
+	                                        [AGENT_PEER] = "CHEOPS_PEER",   [AGENT_ADVERTISE] = "CHEOPS_ADVERTISE",
+	                                        [AGENT_STATE] = "CHEOPS_STATE", [AGENT_THREADS] = "CHEOPS_THREADS",
 	                                        [AGENT_LOG] = "CHEOPS_LOG"};
 	for (int i = 0; i < AGENT_OPTIONS_COUNT; i++) {
 		struct agent_override *override = &overrides->of[i];
@@ -53,9 +52,8 @@ void agent_overrides_add_environment(struct agent_overrides *overrides)
 
 /* ---- Options that flags and environment may set, too ------------------------------------------------------------ */
 
-/* Finds the value; *given says whether there is one. */
-static int option_value(struct config_load *load, enum agent_option option, const char *what,
-                        struct config_value *value, bool *given)
+int config_option(struct config_load *load, enum agent_option option, const char *what, struct config_value *value,
+                  bool *given)
 {
 	const struct agent_override *override = &load->options->overrides.of[option];
 	*given = true;
@@ -78,7 +76,7 @@ static int read_site(struct config_load *load)
 {
 	struct config_value value;
 	bool given;
-	int code = option_value(load, AGENT_SITE, "the name of this site, such as Site1", &value, &given);
+	int code = config_option(load, AGENT_SITE, "the name of this site, such as Site1", &value, &given);
 	if (code == 0 && !given)
 		code = missing(load, "site", "site: Site1");
 	return code == 0 ? config_name(load, &value, &load->config->site) : code;
@@ -88,7 +86,7 @@ static int read_api(struct config_load *load)
 {
 	struct config_value value;
 	bool given;
-	int code = option_value(load, AGENT_API, "an address, such as 127.0.0.1:8079", &value, &given);
+	int code = config_option(load, AGENT_API, "an address, such as 127.0.0.1:8079", &value, &given);
 	if (code == 0 && !given)
 		code = missing(load, "api", "api: 127.0.0.1:8079");
 	return code == 0 ? config_listen(load, &value, STR("api"), &load->config->api) : code;
@@ -98,7 +96,7 @@ static int read_peer(struct config_load *load)
 {
 	struct config_value value;
 	bool given;
-	int code = option_value(load, AGENT_PEER, "an address, such as 0.0.0.0:8070", &value, &given);
+	int code = config_option(load, AGENT_PEER, "an address, such as 0.0.0.0:8070", &value, &given);
 	return code == 0 && given ? config_listen(load, &value, STR("peer"), &load->config->peer) : code;
 }
 
@@ -108,7 +106,7 @@ static int read_threads(struct config_load *load)
 	bool given;
 	uint32_t cores = load->around->cores;
 	load->config->threads = cores < 1 ? 1 : cores > LIMIT_AGENT_THREADS ? LIMIT_AGENT_THREADS : cores;
-	int code = option_value(load, AGENT_THREADS, "a number, such as 2", &value, &given);
+	int code = config_option(load, AGENT_THREADS, "a number, such as 2", &value, &given);
 	if (code != 0 || !given)
 		return code;
 	struct config_range range = {.least = 1, .most = LIMIT_AGENT_THREADS};
@@ -123,7 +121,7 @@ static int read_log(struct config_load *load)
 	struct config_value value;
 	bool given;
 	load->config->log_level = LOG_INFO;
-	int code = option_value(load, AGENT_LOG, "one of `error`, `warn`, `info` and `debug`", &value, &given);
+	int code = config_option(load, AGENT_LOG, "one of `error`, `warn`, `info` and `debug`", &value, &given);
 	if (code != 0 || !given)
 		return code;
 	int level = config_word(load, &value, words);
@@ -229,10 +227,10 @@ static int read_limits(struct config_load *load)
 static int read_root(void *context, const yaml_node_t *root)
 {
 	struct config_load *load = context;
-	/* In this order: listeners before those who must not name them, services before the peers that have the same. */
-	static int (*const read[])(struct config_load *) = {read_site,    read_api,      read_peer,   read_threads,
-	                                                    read_log,     read_timeouts, read_limits, config_services,
-	                                                    config_peers, config_hop_key};
+	/* In this order: listeners before those who must not name them. */
+	static int (*const read[])(struct config_load *) = {read_site,    read_api,         read_peer,   read_threads,
+	                                                    read_log,     read_timeouts,    read_limits, config_services,
+	                                                    config_state, config_advertise, config_tags, config_policy};
 	if (root->type != YAML_MAPPING_NODE)
 		return yaml_fail(&load->yaml, ERR_INVALID, root->start_mark,
 		                 "the file is %s; a configuration is a mapping with the keys `site`, `api`, `services` and "
@@ -281,12 +279,16 @@ static uint32_t count_cores(void)
 	return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? (uint32_t)CPU_COUNT(&cores) : 1;
 }
 
+static int read_any_file(const char *path, bool secret, size_t at_most, struct buf *out, struct err *err)
+{
+	return secret ? agent_secret_read(path, at_most, out, err) : agent_file_read(path, at_most, out, err);
+}
+
 int agent_config_load(const struct agent_options *options, struct proxy_config **config, struct err *err)
 {
-	struct agent_surroundings around = {.look_up = http_address_parse, .cores = count_cores()};
+	struct agent_surroundings around = {.look_up = http_address_parse, .read = read_any_file, .cores = count_cores()};
 	struct buf text = {0};
-	if (getrandom(&around.hash_key, sizeof(around.hash_key), 0) != sizeof(around.hash_key) ||
-	    getrandom(around.hop_key, sizeof(around.hop_key), 0) != sizeof(around.hop_key))
+	if (getrandom(&around.hash_key, sizeof(around.hash_key), 0) != sizeof(around.hash_key))
 		return err_set(err, ERR_IO, "the operating system gives no random numbers");
 	int code = agent_file_read(options->path, LIMIT_AGENT_FILE_BYTES + 1, &text, err);
 	if (code == 0 && text.length > LIMIT_AGENT_FILE_BYTES)

@@ -12,13 +12,17 @@
 /* Reads the file of the options. */
 int agent_config_load(const struct agent_options *options, struct proxy_config **config, struct err *err);
 
+/* Finds out whether this site is part of a mesh (config->meshed), and whether the configuration has what that needs. */
+int agent_mesh_check(struct proxy_config *config, struct err *err);
+
 /* What agent_config_load() takes from the world, so that tests can give something else. */
 struct agent_surroundings {
 	/* As http_address_parse(), which is the real one. */
 	int (*look_up)(struct http_address *address, struct str text, struct err *err);
+	/* As agent_file_read() and, for a secret, agent_secret_read(). */
+	int (*read)(const char *path, bool secret, size_t at_most, struct buf *out, struct err *err);
 	uint32_t cores;           /* the default for `threads` */
 	struct hash_key hash_key; /* random */
-	char hop_key[32];         /* random: for an agent without peers */
 };
 
 /* The same from memory. The path is for complaints, and paths in the file begin in its folder. */

@@ -1,5 +1,4 @@
-/* Inside the reading of a configuration: config.c (the whole), config_value.c (single values), config_services.c,
- * config_peers.c, config_key.c. */
+/* Inside the reading of a configuration: config.c (the whole), config_value.c (single values), and a file for each part. */
 #ifndef AGENT_CONFIG_INT_H
 #define AGENT_CONFIG_INT_H
 
@@ -9,13 +8,11 @@
 
 /* The parts of the file, in the order in which complaints list them; those of enum agent_option come first. */
 enum config_part {
-	PART_HOP_KEY = AGENT_OPTIONS_COUNT,
-	PART_HOP_KEY_FILE,
-	PART_SERVICES,
-	PART_PEERS,
+	PART_SERVICES = AGENT_OPTIONS_COUNT,
 	PART_TAGS,
 	PART_TIMEOUTS,
 	PART_LIMITS,
+	PART_POLICY,
 	PARTS_COUNT,
 };
 
@@ -30,7 +27,6 @@ struct config_load {
 	const struct agent_options *options;
 	const struct agent_surroundings *around;
 	struct proxy_config *config;
-	struct scope_table *table;
 	const yaml_node_t *root;
 	struct yaml_entry parts[PARTS_COUNT]; /* value NULL: not in the file */
 	struct config_listener listeners[LIMIT_AGENT_SERVICES + 2];
@@ -55,8 +51,19 @@ int config_value_of(struct config_load *load, const struct yaml_entry *entry, co
 __attribute__((format(printf, 4, 5))) int config_value_fail(struct config_load *load, const struct config_value *value,
                                                             int code, const char *format, ...);
 
+/* The value of an option, from wherever it is set; *given says whether it is. */
+int config_option(struct config_load *load, enum agent_option option, const char *what, struct config_value *value,
+                  bool *given);
+
 /* A copy in the configuration's arena. */
 struct str config_copy(struct config_load *load, struct str text);
+
+/* A list, or a single value that stands for a list of one. */
+size_t config_list_count(const yaml_node_t *node);
+struct yaml_entry config_list_item(struct config_load *load, const struct yaml_entry *list, size_t index);
+
+/* A path from the file: a relative one begins in the folder of the configuration. */
+const char *config_path(struct config_load *load, struct str text);
 
 /* Names, versions, tags: printable and not too long. The result is a copy. */
 int config_name(struct config_load *load, const struct config_value *value, struct str *name);
@@ -96,7 +103,13 @@ int config_keys(struct config_load *load, const yaml_node_t *node, const char *c
 /* ---- Parts ------------------------------------------------------------------------------------------------------ */
 
 int config_services(struct config_load *load); /* config_services.c */
-int config_peers(struct config_load *load);    /* config_peers.c: the peers, the tags, and the view */
-int config_hop_key(struct config_load *load);  /* config_key.c */
+int config_state(struct config_load *load);    /* config_sites.c */
+int config_advertise(struct config_load *load);
+int config_tags(struct config_load *load);
+int config_tag_list(struct config_load *load, const yaml_node_t *node, struct site_tag **tags, uint32_t *count);
+int config_front_tls(struct config_load *load, const struct yaml_entry *entry, struct proxy_service *service);
+int config_instances_tls(struct config_load *load, const struct yaml_entry *entry,
+                         struct proxy_service *service); /* config_tls.c */
+int config_policy(struct config_load *load);             /* config_policy.c */
 
 #endif

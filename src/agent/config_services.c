@@ -3,26 +3,17 @@
 
 _Static_assert((int)LIMIT_AGENT_INSTANCES <= (int)PROXY_INSTANCES_MOST, "instances");
 
-enum { FRONT, INSTANCES, VERSION, CARRY, KEYS_COUNT };
-static const char *const service_keys[] = {
-	[FRONT] = "front", [INSTANCES] = "instances", [VERSION] = "version", [CARRY] = "carry", NULL};
+enum { FRONT, INSTANCES, VERSION, CARRY, FRONT_TLS, INSTANCES_TLS, KEYS_COUNT };
+static const char *const service_keys[] = {[FRONT] = "front",
+                                           [INSTANCES] = "instances",
+                                           [VERSION] = "version",
+                                           [CARRY] = "carry",
+                                           [FRONT_TLS] = "front_tls",
+                                           [INSTANCES_TLS] = "instances_tls",
+                                           NULL};
 
 static const char service_example[] = "compute: {front: 127.0.0.1:8081, instances: 127.0.0.1:9081}";
 static const char services_example[] = "services: {compute: {front: 127.0.0.1:8081, instances: 127.0.0.1:9081}}";
-
-/* A list, or a single value that stands for a list of one. */
-static size_t list_count(const yaml_node_t *node)
-{
-	return node->type == YAML_SEQUENCE_NODE ? yaml_items_count(node) : 1;
-}
-
-static struct yaml_entry list_item(struct config_load *load, const struct yaml_entry *list, size_t index)
-{
-	struct yaml_entry item = *list;
-	if (list->value->type == YAML_SEQUENCE_NODE)
-		item.value = yaml_item_at(&load->yaml, list->value, index);
-	return item;
-}
 
 /* ---- Instances -------------------------------------------------------------------------------------------------- */
 
@@ -52,7 +43,7 @@ static int read_instance(struct config_load *load, const struct yaml_entry *entr
 
 static int read_instances(struct config_load *load, const struct yaml_entry *entry, struct proxy_service *service)
 {
-	size_t count = list_count(entry->value);
+	size_t count = config_list_count(entry->value);
 	if (count == 0 || count > LIMIT_AGENT_INSTANCES)
 		return yaml_fail(&load->yaml, count == 0 ? ERR_INVALID : ERR_LIMIT, entry->value->start_mark,
 		                 "`instances` has %zu addresses; a service has 1 to %d instances", count,
@@ -60,7 +51,7 @@ static int read_instances(struct config_load *load, const struct yaml_entry *ent
 	service->instances = arena_array(&load->config->arena, struct http_address, count);
 	int code = 0;
 	for (size_t i = 0; code == 0 && i < count; i++) {
-		struct yaml_entry item = list_item(load, entry, i);
+		struct yaml_entry item = config_list_item(load, entry, i);
 		code = read_instance(load, &item, service);
 	}
 	return code;
@@ -187,12 +178,12 @@ static int parse_carry(struct config_load *load, const struct config_value *valu
 static int read_carry(struct config_load *load, const struct yaml_entry *entry, struct proxy_service *service)
 {
 	service->carry_count = 0;
-	size_t count = list_count(entry->value);
+	size_t count = config_list_count(entry->value);
 	if (count > PROXY_CARRY_MOST)
 		return yaml_fail(&load->yaml, ERR_LIMIT, entry->value->start_mark, "`carry` has %zu ways; the limit is %d",
 		                 count, PROXY_CARRY_MOST);
 	for (size_t i = 0; i < count; i++) {
-		struct yaml_entry item = list_item(load, entry, i);
+		struct yaml_entry item = config_list_item(load, entry, i);
 		struct proxy_carry *carry = &service->carry[service->carry_count];
 		struct config_value value;
 		int code = config_value_of(
@@ -266,6 +257,10 @@ static int read_rest(struct config_load *load, const struct yaml_entry *entry, s
 		default_carry(service);
 	else if (code == 0)
 		code = read_carry(load, &parts[CARRY], service);
+	if (code == 0 && parts[FRONT_TLS].value != NULL)
+		code = config_front_tls(load, &parts[FRONT_TLS], service);
+	if (code == 0 && parts[INSTANCES_TLS].value != NULL)
+		code = config_instances_tls(load, &parts[INSTANCES_TLS], service);
 	return code;
 }
 

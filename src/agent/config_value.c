@@ -33,6 +33,31 @@ struct str config_copy(struct config_load *load, struct str text)
 	return str_make(arena_copy(&load->config->arena, text.at, text.length), text.length);
 }
 
+size_t config_list_count(const yaml_node_t *node)
+{
+	return node->type == YAML_SEQUENCE_NODE ? yaml_items_count(node) : 1;
+}
+
+struct yaml_entry config_list_item(struct config_load *load, const struct yaml_entry *list, size_t index)
+{
+	struct yaml_entry item = *list;
+	if (list->value->type == YAML_SEQUENCE_NODE)
+		item.value = yaml_item_at(&load->yaml, list->value, index);
+	return item;
+}
+
+const char *config_path(struct config_load *load, struct str text)
+{
+	const char *slash = strrchr(load->options->path, '/');
+	struct buf path = {0};
+	if (text.at[0] != '/' && slash != NULL)
+		buf_put(&path, str_make(load->options->path, (size_t)(slash + 1 - load->options->path)));
+	buf_put(&path, text);
+	const char *copy = config_copy(load, buf_str(&path)).at;
+	buf_free(&path);
+	return copy;
+}
+
 /* ---- Names and words -------------------------------------------------------------------------------------------- */
 
 int config_name(struct config_load *load, const struct config_value *value, struct str *name)

@@ -1,13 +1,15 @@
-#include "api/api.h"
+#include "api/api_int.h"
 
-#include <stdio.h>
+#include "base/check.h"
+
+#include <stdlib.h>
 
 #ifndef CHEOPS_VERSION
 #define CHEOPS_VERSION "unknown"
 #endif
 
-static const char json[] = "application/json";
-static const char problem_json[] = "application/problem+json";
+const char api_json[] = "application/json";
+const char api_problem_json[] = "application/problem+json";
 
 static void answer(const struct proxy_call *call, unsigned status, const char *type, struct buf *body)
 {
@@ -15,19 +17,32 @@ static void answer(const struct proxy_call *call, unsigned status, const char *t
 	buf_free(body);
 }
 
-static void answer_problem(struct proxy_exchange *exchange, unsigned status, const char *type, const char *title,
-                           const char *detail, struct str fields)
+void api_put_problem(struct buf *body, unsigned status, const char *type, const char *title, const char *detail)
+{
+	buf_printf(body, "{\"type\":\"urn:cheops:problem:%s\",\"title\":\"%s\",\"status\":%u,\"detail\":", type, title,
+	           status);
+	buf_put_json(body, str_of(detail));
+	buf_put(body, STR("}\n"));
+}
+
+static void answer_problem(struct proxy_exchange *exchange, const struct api_refusal *refusal, const char *detail,
+                           struct str fields)
 {
 	struct buf body = {0};
-	buf_printf(&body, "{\"type\":\"urn:cheops:problem:%s\",\"title\":\"%s\",\"status\":%u,\"detail\":", type, title,
-	           status);
-	buf_put_json(&body, str_of(detail));
-	buf_put(&body, STR("}\n"));
-	proxy_answer(exchange, status, problem_json, fields, buf_str(&body));
+	api_put_problem(&body, refusal->status, refusal->type, refusal->title, detail);
+	proxy_answer(exchange, refusal->status, api_problem_json, fields, buf_str(&body));
 	buf_free(&body);
 }
 
-/* ---- What can be asked ------------------------------------------------------------------------------------------ */
+void api_refuse(struct api_job *job, const struct api_refusal *refusal, const char *detail)
+{
+	buf_clear(&job->answer.body);
+	job->answer.status = refusal->status;
+	job->answer.type = api_problem_json;
+	api_put_problem(&job->answer.body, refusal->status, refusal->type, refusal->title, detail);
+}
+
+/* ---- What the loops know ---------------------------------------------------------------------------------------- */
 
 static void get_health(const struct api_agent *agent, const struct proxy_call *call)
 {
@@ -37,7 +52,7 @@ static void get_health(const struct api_agent *agent, const struct proxy_call *c
 	buf_put_json(&body, config->site);
 	buf_put(&body, STR("}\n"));
 	proxy_config_drop(config);
-	answer(call, 200, json, &body);
+	answer(call, 200, api_json, &body);
 }
 
 static void get_version(const struct api_agent *agent, const struct proxy_call *call)
@@ -45,32 +60,7 @@ static void get_version(const struct api_agent *agent, const struct proxy_call *
 	(void)agent;
 	struct buf body = {0};
 	buf_printf(&body, "{\"version\":\"%s\"}\n", CHEOPS_VERSION);
-	answer(call, 200, json, &body);
-}
-
-static void get_metrics(const struct api_agent *agent, const struct proxy_call *call)
-{
-	struct buf body = {0};
-	uint64_t sum;
-#define X(field, name, help)                                                                                           \
-	sum = 0;                                                                                                           \
-	for (uint32_t i = 0; i < agent->proxies_count; i++)                                                                \
-		sum += atomic_load_explicit(&proxy_counters(agent->proxies[i])->field, memory_order_relaxed);                  \
-	buf_printf(&body, "# HELP %s %s\n# TYPE %s counter\n%s %llu\n", name, help, name, name, (unsigned long long)sum);
-	PROXY_COUNTERS(X)
-#undef X
-	sum = 0;
-	for (uint32_t i = 0; i < agent->proxies_count; i++)
-		sum += atomic_load_explicit(&proxy_counters(agent->proxies[i])->clients, memory_order_relaxed);
-	buf_printf(&body,
-	           "# HELP cheops_client_connections Connections of clients now\n"
-	           "# TYPE cheops_client_connections gauge\ncheops_client_connections %llu\n",
-	           (unsigned long long)sum);
-	buf_printf(&body,
-	           "# HELP cheops_build_info The version that runs\n# TYPE cheops_build_info gauge\n"
-	           "cheops_build_info{version=\"%s\"} 1\n",
-	           CHEOPS_VERSION);
-	answer(call, 200, "text/plain; version=0.0.4", &body);
+	answer(call, 200, api_json, &body);
 }
 
 static void get_services(const struct api_agent *agent, const struct proxy_call *call)
@@ -94,85 +84,134 @@ static void get_services(const struct api_agent *agent, const struct proxy_call 
 	}
 	buf_put(&body, STR("]}\n"));
 	proxy_config_drop(config);
-	answer(call, 200, json, &body);
+	answer(call, 200, api_json, &body);
 }
 
-static void get_sites(const struct api_agent *agent, const struct proxy_call *call)
+/* ---- Jobs ------------------------------------------------------------------------------------------------------- */
+
+/* A reload is for the agent itself to do; the route stands for it. */
+static void post_reload(struct api_job *job, const struct api_mesh *mesh)
 {
-	struct proxy_config *config = agent->config(agent->context);
-	const struct scope_view *view = &config->view;
-	struct buf body = {0};
-	buf_put(&body, STR("{\"site\":"));
-	buf_put_json(&body, config->site);
-	buf_put(&body, STR(",\"sites\":["));
-	for (uint32_t i = 0; i < view->sites_count; i++) {
-		struct scope_site site = view->site(view->context, i);
-		int64_t rtt_us = view->rtt_us(view->context, config->site_index, i);
-		buf_put(&body, i ? STR(",{\"name\":") : STR("{\"name\":"));
-		buf_put_json(&body, site.name);
-		buf_printf(&body, ",\"state\":\"%s\"", scope_state_name(site.state));
-		if (rtt_us != SCOPE_RTT_UNKNOWN)
-			buf_printf(&body, ",\"rtt_ms\":%lld.%03lld", (long long)rtt_us / 1000, (long long)rtt_us % 1000);
-		buf_put_char(&body, '}');
-	}
-	buf_put(&body, STR("]}\n"));
-	proxy_config_drop(config);
-	answer(call, 200, json, &body);
+	(void)job;
+	(void)mesh;
+	UNREACHABLE();
 }
 
-static void post_reload(const struct api_agent *agent, const struct proxy_call *call)
+static const struct api_route routes[] = {
+	{STR_INIT("/cheops/v1/health"), STR_INIT("GET"), get_health, NULL, true},
+	{STR_INIT("/cheops/v1/version"), STR_INIT("GET"), get_version, NULL, true},
+	{STR_INIT("/cheops/v1/metrics"), STR_INIT("GET"), NULL, api_get_metrics, false},
+	{STR_INIT("/cheops/v1/services"), STR_INIT("GET"), get_services, NULL, false},
+	{STR_INIT("/cheops/v1/sites"), STR_INIT("GET"), NULL, api_get_sites, false},
+	{STR_INIT("/cheops/v1/sites/tokens"), STR_INIT("POST"), NULL, api_post_token, false},
+	{STR_INIT("/cheops/v1/sites/remove"), STR_INIT("POST"), NULL, api_post_remove, false},
+	{STR_INIT("/cheops/v1/sites/revoke"), STR_INIT("POST"), NULL, api_post_revoke, false},
+	{STR_INIT("/cheops/v1/authority"), STR_INIT("GET"), NULL, api_get_authority, false},
+	{STR_INIT("/cheops/v1/authority/rotate"), STR_INIT("POST"), NULL, api_post_rotate, false},
+	{STR_INIT("/cheops/v1/authority/retire"), STR_INIT("POST"), NULL, api_post_retire, false},
+	{STR_INIT("/cheops/v1/reload"), STR_INIT("POST"), NULL, post_reload, false},
+	{STR_INIT("/cheops/v1/join"), STR_INIT("POST"), NULL, api_post_join, true},
+	{STR_INIT("/cheops/v1/renew"), STR_INIT("POST"), NULL, api_post_renew, true},
+};
+
+bool api_job_is_reload(const struct api_job *job)
 {
-	agent->reload(agent->context, call);
+	return job->route->control == post_reload;
 }
 
-void api_reload_done(struct proxy_exchange *exchange, const char *error)
+void api_job_free(struct api_job *job)
 {
+	buf_free(&job->target);
+	if (job->body.at)
+		explicit_bzero(job->body.at, job->body.length); /* it may hold a token */
+	buf_free(&job->body);
+	buf_free(&job->answer.body);
+	free(job);
+}
+
+/* Back in the loop of the request. */
+static void answer_job(struct http_task *task)
+{
+	struct api_job *job = (struct api_job *)task;
+	proxy_answer(job->exchange, job->answer.status, job->answer.type, STR(""), buf_str(&job->answer.body));
+	api_job_free(job);
+}
+
+void api_job_run(struct api_job *job, const struct api_mesh *mesh)
+{
+	job->answer.type = api_json;
+	job->route->control(job, mesh);
+	job->task.run = answer_job;
+	http_loop_post(job->loop, &job->task);
+}
+
+void api_job_reloaded(struct api_job *job, const char *error)
+{
+	static const struct api_refusal refused = {422, "bad-configuration",
+	                                           "The new configuration was refused; the old one stays"};
+	job->answer.status = 200;
+	job->answer.type = api_json;
 	if (error[0])
-		answer_problem(exchange, 422, "bad-configuration", "The new configuration was refused; the old one stays",
-		               error, STR(""));
+		api_refuse(job, &refused, error);
 	else
-		proxy_answer(exchange, 200, json, STR(""), STR("{\"reloaded\":true}\n"));
+		buf_put(&job->answer.body, STR("{\"reloaded\":true}\n"));
+	job->task.run = answer_job;
+	http_loop_post(job->loop, &job->task);
+}
+
+static void hand_over(struct api_agent *agent, const struct api_route *route, const struct proxy_call *call)
+{
+	struct api_job *job = calloc(1, sizeof(*job));
+	CHECK(job);
+	job->exchange = call->exchange;
+	job->loop = call->loop;
+	job->route = route;
+	job->agent = agent;
+	job->peer = call->peer;
+	job->from = call->from;
+	buf_put(&job->target, call->target);
+	buf_put(&job->body, call->body);
+	agent->ask(agent->context, job);
 }
 
 /* ---- Routes ----------------------------------------------------------------------------------------------------- */
 
-static const struct {
-	struct str path;
-	struct str method;
-	void (*handle)(const struct api_agent *agent, const struct proxy_call *call);
-} routes[] = {
-	{STR_INIT("/cheops/v1/health"), STR_INIT("GET"), get_health},
-	{STR_INIT("/cheops/v1/version"), STR_INIT("GET"), get_version},
-	{STR_INIT("/cheops/v1/metrics"), STR_INIT("GET"), get_metrics},
-	{STR_INIT("/cheops/v1/services"), STR_INIT("GET"), get_services},
-	{STR_INIT("/cheops/v1/sites"), STR_INIT("GET"), get_sites},
-	{STR_INIT("/cheops/v1/reload"), STR_INIT("POST"), post_reload},
-};
-
 static void refuse_method(const struct proxy_call *call, struct str accepted)
 {
+	static const struct api_refusal refusal = {405, "wrong-method", "This cannot be done with that method"};
 	bool get = str_equal(accepted, STR("GET"));
-	answer_problem(call->exchange, 405, "wrong-method", "This cannot be done with that method",
-	               get ? "use GET" : "use POST", get ? STR("Allow: GET, HEAD\r\n") : STR("Allow: POST\r\n"));
+	answer_problem(call->exchange, &refusal, get ? "use GET" : "use POST",
+	               get ? STR("Allow: GET, HEAD\r\n") : STR("Allow: POST\r\n"));
+}
+
+static void run_route(struct api_agent *agent, const struct api_route *route, const struct proxy_call *call)
+{
+	bool head = str_equal(call->method, STR("HEAD")) && str_equal(route->method, STR("GET"));
+	if (!str_equal(route->method, call->method) && !head)
+		refuse_method(call, route->method);
+	else if (route->handle)
+		route->handle(agent, call);
+	else
+		hand_over(agent, route, call);
 }
 
 void api_handle(void *context, const struct proxy_call *call)
 {
-	const struct api_agent *agent = context;
+	static const struct api_refusal nothing = {404, "no-such-path", "There is nothing at this path"};
+	struct api_agent *agent = context;
 	struct str path = call->target;
 	const char *query = memchr(path.at, '?', path.length);
 	if (query)
 		path.length = (size_t)(query - path.at);
 	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
-		if (!str_equal(routes[i].path, path))
-			continue;
-		bool head = str_equal(call->method, STR("HEAD")) && str_equal(routes[i].method, STR("GET"));
-		if (str_equal(routes[i].method, call->method) || head)
-			routes[i].handle(agent, call);
-		else
-			refuse_method(call, routes[i].method);
-		return;
+		if (str_equal(routes[i].path, path) && (routes[i].peers || !call->peer)) {
+			run_route(agent, &routes[i], call);
+			return;
+		}
 	}
-	answer_problem(call->exchange, 404, "no-such-path", "There is nothing at this path",
-	               "the API has health, version, metrics, services, sites and reload below /cheops/v1", STR(""));
+	answer_problem(call->exchange, &nothing,
+	               call->peer ? "other agents may ask for health, version, join and renew below /cheops/v1"
+	                          : "the API has health, version, metrics, services, sites, authority and reload below "
+	                            "/cheops/v1",
+	               STR(""));
 }

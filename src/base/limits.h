@@ -69,10 +69,7 @@ enum {
 
 	/* the agent's configuration */
 	LIMIT_AGENT_FILE_BYTES = 1 << 20,
-	LIMIT_AGENT_NAME_BYTES = 128, /* of a site, a service, a version, a tag */
-	LIMIT_AGENT_PEERS = 999,
-	LIMIT_AGENT_KEY_LEAST_BYTES = 16,
-	LIMIT_AGENT_KEY_BYTES = 4096,
+	LIMIT_AGENT_NAME_BYTES = 128,    /* of a site, a service, a version, a tag */
 	LIMIT_AGENT_SERVICES = 64,       /* at this site: each is a listener in each thread */
 	LIMIT_AGENT_INSTANCES = 64,      /* of one service */
 	LIMIT_AGENT_TAGS = 64,           /* of one site */

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 enum { HELP_COLUMN = 24 };
+enum { ARGUMENTS_END = -2, ARGUMENTS_WRONG = -3 /* the user has been told */ };
 
 static int wrong(const struct cli_arguments *arguments, struct str name)
 {
@@ -15,7 +16,7 @@ static int wrong(const struct cli_arguments *arguments, struct str name)
 	else
 		cli_usage(arguments->command, "no option `--%.*s%s`; an argument that begins with a dash goes after `--`",
 		          STR_FMT(text_shown(name)), text_ellipsis(name));
-	return CLI_ARGUMENTS_WRONG;
+	return ARGUMENTS_WRONG;
 }
 
 /* Takes the value of an option from behind its name (`inside`, NULL if there is none) or from the next argument. */
@@ -25,13 +26,13 @@ static int take_value(struct cli_arguments *arguments, int index, const char *in
 	*value = inside;
 	if (option->value == NULL && inside != NULL) {
 		cli_usage(arguments->command, "`--%s` takes no value", option->name);
-		return CLI_ARGUMENTS_WRONG;
+		return ARGUMENTS_WRONG;
 	}
 	if (option->value == NULL || inside != NULL)
 		return index;
 	if (arguments->next >= arguments->argc) {
 		cli_usage(arguments->command, "`--%s` needs a value: --%s %s", option->name, option->name, option->value);
-		return CLI_ARGUMENTS_WRONG;
+		return ARGUMENTS_WRONG;
 	}
 	*value = arguments->argv[arguments->next++];
 	return index;
@@ -62,17 +63,18 @@ static int take_short(struct cli_arguments *arguments, const char *text, const c
 	struct str name = str_of(text);
 	cli_usage(arguments->command, "no option `-%.*s%s`; an argument that begins with a dash goes after `--`",
 	          STR_FMT(text_shown(name)), text_ellipsis(name));
-	return CLI_ARGUMENTS_WRONG;
+	return ARGUMENTS_WRONG;
 }
 
-int cli_arguments_next(struct cli_arguments *arguments, const char **value)
+/* The index of an option, CLI_ARGUMENT, or one of the ends. */
+static int next(struct cli_arguments *arguments, const char **value)
 {
 	if (arguments->next >= arguments->argc)
-		return CLI_ARGUMENTS_END;
+		return ARGUMENTS_END;
 	const char *text = arguments->argv[arguments->next++];
 	if (!arguments->only_plain && strcmp(text, "--") == 0) {
 		arguments->only_plain = true;
-		return cli_arguments_next(arguments, value);
+		return next(arguments, value);
 	}
 	if (!arguments->only_plain && text[0] == '-' && text[1] == '-')
 		return take_long(arguments, text + 2, value);
@@ -80,6 +82,24 @@ int cli_arguments_next(struct cli_arguments *arguments, const char **value)
 		return take_short(arguments, text + 1, value);
 	*value = text;
 	return CLI_ARGUMENT;
+}
+
+int cli_arguments_each(struct cli_arguments *arguments, int (*take)(void *context, int kind, const char *value),
+                       void *context)
+{
+	int status = CLI_FINE;
+	while (status == CLI_FINE) {
+		const char *value = NULL;
+		int kind = next(arguments, &value);
+		if (kind == ARGUMENTS_END)
+			break;
+		if (kind == ARGUMENTS_WRONG)
+			return CLI_USAGE;
+		if (kind != CLI_ARGUMENT && strcmp(arguments->options[kind].name, "help") == 0)
+			return CLI_HELP;
+		status = take(context, kind, value);
+	}
+	return status;
 }
 
 void cli_options_describe(struct buf *out, const struct cli_option *options)

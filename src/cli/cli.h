@@ -17,6 +17,7 @@ enum cli_exit {
 	CLI_FINE = 0,
 	CLI_REFUSED = 1, /* the input was understood as such, and refused; or the result could not be written */
 	CLI_USAGE = 2,   /* the command is wrong, or a file that it names */
+	CLI_HELP = -1,   /* no end: help was asked for */
 };
 
 /* ---- Subcommands ------------------------------------------------------------------------------------------------ */
@@ -31,6 +32,8 @@ struct cli_command {
 extern const struct cli_command cli_command_agent;
 extern const struct cli_command cli_command_demo;
 extern const struct cli_command cli_command_scope;
+extern const struct cli_command cli_command_site;
+extern const struct cli_command cli_command_sites;
 
 /* ---- Arguments (arguments.c) ------------------------------------------------------------------------------------ */
 
@@ -51,17 +54,40 @@ struct cli_arguments {
 	bool only_plain; /* `--` was seen */
 };
 
-enum {
-	CLI_ARGUMENT = -1,        /* *value is a plain argument */
-	CLI_ARGUMENTS_END = -2,   /* no more */
-	CLI_ARGUMENTS_WRONG = -3, /* the user has been told */
-};
+enum { CLI_ARGUMENT = -1 }; /* a plain argument, instead of the index of an option */
 
-/* The next argument: the index of an option and its value (NULL where it takes none), or one of the above. */
-int cli_arguments_next(struct cli_arguments *arguments, const char **value);
+/* Hands each argument to take(): the index of an option and its value (NULL where it takes none), or CLI_ARGUMENT. Returns
+ * the first status that is not CLI_FINE; CLI_USAGE where an argument is none, and the user has been told; and CLI_HELP as
+ * soon as --help is met. */
+int cli_arguments_each(struct cli_arguments *arguments, int (*take)(void *context, int kind, const char *value),
+                       void *context);
 
 /* The lines of a help text that describe the options. */
 void cli_options_describe(struct buf *out, const struct cli_option *options);
+
+/* ---- Actions (actions.c) ---------------------------------------------------------------------------------------- */
+
+/* What all actions of a command have, such as `fmt` of `cheops scope`. */
+struct cli_action {
+	const char *name;
+	const char *summary;
+	const char *details;  /* whole lines */
+	const char *examples; /* whole lines */
+};
+
+struct cli_actions {
+	const char *command;
+	const char *purpose;                           /* the first line of the help */
+	const char *usage;                             /* what follows the command there */
+	const char *question;                          /* to somebody who names no action */
+	const struct cli_action *(*at)(size_t number); /* NULL: there are no more */
+	void (*put_rest)(struct buf *out);             /* of the help, between actions and examples */
+	/* Runs one; `command` is as the user has to write it. */
+	int (*run)(size_t number, const char *command, int argc, char **argv);
+};
+
+/* argv[1] says which one. */
+int cli_actions_run(const struct cli_actions *actions, int argc, char **argv);
 
 /* ---- Messages (output.c) ---------------------------------------------------------------------------------------- */
 
@@ -70,6 +96,14 @@ __attribute__((format(printf, 1, 2))) void cli_say(const char *format, ...);
 
 /* As cli_say(), followed by where help is to be found. Returns CLI_USAGE. */
 __attribute__((format(printf, 2, 3))) int cli_usage(const char *command, const char *format, ...);
+
+/* Which of the words, which end with NULL, the value of an option is. CLI_USAGE: none, and the user has been told. */
+struct cli_choice {
+	const char *command;
+	const char *option;
+	const char *const *words;
+};
+int cli_choose(const struct cli_choice *choice, const char *value, int *chosen);
 
 /* ---- Output (output.c) ------------------------------------------------------------------------------------------ */
 
@@ -85,7 +119,8 @@ enum cli_colour {
 	CLI_COLOUR_NEVER,
 };
 
-bool cli_colour_parse(struct str word, enum cli_colour *colour);
+/* The value of --color. CLI_USAGE: it is none, and the user has been told. */
+int cli_colour_take(const char *command, const char *value, enum cli_colour *colour);
 
 /* Is what goes to the file descriptor to be coloured? */
 bool cli_colour_on(enum cli_colour colour, int fd);

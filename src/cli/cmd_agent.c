@@ -4,7 +4,18 @@
 #include "agent/config.h"
 #include "cli/cli.h"
 
-enum { OPTION_CONFIG, OPTION_CHECK, OPTION_SITE, OPTION_API, OPTION_PEER, OPTION_THREADS, OPTION_LOG, OPTION_HELP };
+enum {
+	OPTION_CONFIG,
+	OPTION_CHECK,
+	OPTION_SITE,
+	OPTION_API,
+	OPTION_PEER,
+	OPTION_ADVERTISE,
+	OPTION_STATE,
+	OPTION_THREADS,
+	OPTION_LOG,
+	OPTION_HELP
+};
 
 static const struct cli_option options[] = {
 	[OPTION_CONFIG] = {"config", 'c', "FILE", "the configuration (default: /etc/cheops/agent.yaml)"},
@@ -12,6 +23,8 @@ static const struct cli_option options[] = {
 	[OPTION_SITE] = {"site", 0, "NAME", "instead of `site` in the file, or set CHEOPS_SITE"},
 	[OPTION_API] = {"api", 0, "ADDRESS", "instead of `api`, or set CHEOPS_API"},
 	[OPTION_PEER] = {"peer", 0, "ADDRESS", "instead of `peer`, or set CHEOPS_PEER"},
+	[OPTION_ADVERTISE] = {"advertise", 0, "ADDRESS", "instead of `advertise`, or set CHEOPS_ADVERTISE"},
+	[OPTION_STATE] = {"state", 0, "FOLDER", "instead of `state`, or set CHEOPS_STATE"},
 	[OPTION_THREADS] = {"threads", 0, "N", "instead of `threads`, or set CHEOPS_THREADS"},
 	[OPTION_LOG] = {"log", 0, "LEVEL", "instead of `log`, or set CHEOPS_LOG"},
 	[OPTION_HELP] = {"help", 'h', NULL, "this help"},
@@ -21,7 +34,6 @@ static const struct cli_option options[] = {
 struct agent_call {
 	struct agent_options options;
 	bool check;
-	bool help;
 };
 
 static int help(void)
@@ -57,34 +69,22 @@ static void override(struct agent_call *call, enum agent_option option, const ch
 	call->options.overrides.of[option] = (struct agent_override){.value = value, .from = from};
 }
 
-static void take_option(struct agent_call *call, int option, const char *value)
+static int take(void *context, int kind, const char *value)
 {
-	switch (option) {
+	struct agent_call *call = context;
+	switch (kind) {
 	case OPTION_CONFIG: call->options.path = value; break;
 	case OPTION_CHECK: call->check = true; break;
 	case OPTION_SITE: override(call, AGENT_SITE, "--site", value); break;
 	case OPTION_API: override(call, AGENT_API, "--api", value); break;
 	case OPTION_PEER: override(call, AGENT_PEER, "--peer", value); break;
+	case OPTION_ADVERTISE: override(call, AGENT_ADVERTISE, "--advertise", value); break;
+	case OPTION_STATE: override(call, AGENT_STATE, "--state", value); break;
 	case OPTION_THREADS: override(call, AGENT_THREADS, "--threads", value); break;
 	case OPTION_LOG: override(call, AGENT_LOG, "--log", value); break;
-	default: call->help = true; break;
-	}
-}
-
-static int take_arguments(struct agent_call *call, int argc, char **argv)
-{
-	struct cli_arguments arguments = {.command = "agent", .options = options, .argv = argv, .argc = argc};
-	const char *value;
-	while (!call->help) {
-		int kind = cli_arguments_next(&arguments, &value);
-		if (kind == CLI_ARGUMENTS_END)
-			return CLI_FINE;
-		if (kind == CLI_ARGUMENTS_WRONG)
-			return CLI_USAGE;
-		if (kind == CLI_ARGUMENT)
-			return cli_usage("agent", "what is " TEXT_NAME_FMT "? The configuration is given as -c FILE",
-			                 TEXT_NAME(str_of(value)));
-		take_option(call, kind, value);
+	default:
+		return cli_usage("agent", "what is " TEXT_NAME_FMT "? The configuration is given as -c FILE",
+		                 TEXT_NAME(str_of(value)));
 	}
 	return CLI_FINE;
 }
@@ -104,11 +104,15 @@ static int check(const struct agent_options *agent)
 		cli_say("%s", err.text);
 		return CLI_REFUSED;
 	}
+	if (agent_mesh_check(config, &err) != 0) {
+		cli_say("%s", err.text);
+		proxy_config_drop(config);
+		return CLI_REFUSED;
+	}
 	struct buf out = {0};
 	text_put_harmless(&out, str_of(agent->path));
 	buf_printf(&out, ": ok: site %.*s", STR_FMT(config->site));
 	put_count(&out, config->services_count, "service");
-	put_count(&out, config->peers_count, "peer");
 	buf_put_char(&out, '\n');
 	int status = cli_print(buf_str(&out));
 	buf_free(&out);
@@ -119,11 +123,10 @@ static int check(const struct agent_options *agent)
 static int run(int argc, char **argv)
 {
 	struct agent_call call = {.options.path = "/etc/cheops/agent.yaml"};
-	int status = take_arguments(&call, argc - 1, argv + 1);
+	struct cli_arguments arguments = {.command = "agent", .options = options, .argv = argv + 1, .argc = argc - 1};
+	int status = cli_arguments_each(&arguments, take, &call);
 	if (status != CLI_FINE)
-		return status;
-	if (call.help)
-		return help();
+		return status == CLI_HELP ? help() : status;
 	agent_overrides_add_environment(&call.options.overrides);
 	return call.check ? check(&call.options) : agent_run(&call.options);
 }

@@ -89,9 +89,12 @@ static int take_path(const char *name, const char *value, const char **path)
 	return CLI_FINE;
 }
 
-static int take_option(struct demo_options *demo, int option, const char *value)
+static int take(void *context, int kind, const char *value)
 {
-	switch (option) {
+	struct demo_options *demo = context;
+	switch (kind) {
+	case CLI_ARGUMENT:
+		return cli_usage("demo", "what is " TEXT_NAME_FMT "? The demo takes options only", TEXT_NAME(str_of(value)));
 	case OPTION_SITES: return take_number("sites", value, LIMIT_DEMO_SITES, &demo->sites_count);
 	case OPTION_BASE_PORT: return take_number("base-port", value, MOST_PORT, &demo->base_port);
 	case OPTION_DIR: return take_path("dir", value, &demo->dir);
@@ -119,20 +122,10 @@ static int run(int argc, char **argv)
 {
 	struct demo_options demo = {.sites_count = DEFAULT_SITES, .base_port = DEFAULT_BASE_PORT};
 	struct cli_arguments arguments = {.command = "demo", .options = options, .argv = argv + 1, .argc = argc - 1};
-	const char *value;
-	for (int kind; (kind = cli_arguments_next(&arguments, &value)) != CLI_ARGUMENTS_END;) {
-		if (kind == CLI_ARGUMENTS_WRONG)
-			return CLI_USAGE;
-		if (kind == OPTION_HELP)
-			return help();
-		if (kind == CLI_ARGUMENT)
-			return cli_usage("demo", "what is " TEXT_NAME_FMT "? The demo takes options only",
-			                 TEXT_NAME(str_of(value)));
-		int status = take_option(&demo, kind, value);
-		if (status != CLI_FINE)
-			return status;
-	}
-	int status = check_options(&demo);
+	int status = cli_arguments_each(&arguments, take, &demo);
+	if (status != CLI_FINE)
+		return status == CLI_HELP ? help() : status;
+	status = check_options(&demo);
 	return status == CLI_FINE ? demo_run(&demo) : status;
 }
 

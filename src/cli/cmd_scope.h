@@ -24,9 +24,6 @@ int scope_tokens_list(struct scope_call *call);
 int scope_check_text(struct scope_call *call);
 int scope_explain(struct scope_call *call);
 
-/* Tells why the text is refused: on standard error, or as JSON on standard output. Returns CLI_REFUSED. */
-int scope_refused(const struct scope_call *call, const struct scope_diag *diag);
-
 /* Where the plan is made for: the view, and the site in it. */
 struct scope_world {
 	struct scope_view view;

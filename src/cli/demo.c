@@ -1,7 +1,8 @@
 /* The life of a demo:
  *
  *   1. find the programs, see that the ports are free, make the folder with what the agents read
- *   2. start all processes, and wait until every service and every agent answers
+ *   2. start all processes, have the sites join, and wait until every service and every agent answers, and each agent
+ *      knows of all others
  *   3. say that it is ready, and wait for a signal
  *   4. stop all processes, remove the folder
  *
@@ -87,6 +88,22 @@ static enum demo_event await_part(struct demo *demo, unsigned site, enum demo_pa
 	return DEMO_NOTHING;
 }
 
+/* Waits until the agent of a site sees all sites. */
+static enum demo_event await_sight(struct demo *demo, unsigned site, int64_t until_ms)
+{
+	while (!demo_sees_all(demo, site)) {
+		enum demo_event event = demo_wait(demo, RETRY_MS);
+		if (event != DEMO_NOTHING)
+			return event;
+		if (demo_now_ms() > until_ms) {
+			cli_say("Site%u does not see all sites within %d s", site + 1, READY_MS / 1000);
+			demo_tell_log(demo, site, DEMO_AGENT);
+			return DEMO_CHILD;
+		}
+	}
+	return DEMO_NOTHING;
+}
+
 static enum demo_event await_all(struct demo *demo)
 {
 	int64_t until_ms = demo_now_ms() + READY_MS;
@@ -95,17 +112,37 @@ static enum demo_event await_all(struct demo *demo)
 		for (unsigned part = 0; event == DEMO_NOTHING && part < DEMO_PARTS; part++)
 			event = await_part(demo, site, (enum demo_part)part, until_ms);
 	}
+	for (unsigned site = 0; event == DEMO_NOTHING && site < demo->options.sites_count; site++)
+		event = await_sight(demo, site, until_ms);
 	return event;
 }
 
 /* ---- Running ---------------------------------------------------------------------------------------------------- */
 
+/* The others join through it. */
+static int await_first(struct demo *demo)
+{
+	int64_t until_ms = demo_now_ms() + READY_MS;
+	enum demo_event event = DEMO_NOTHING;
+	for (unsigned part = 0; event == DEMO_NOTHING && part < DEMO_PARTS; part++)
+		event = await_part(demo, 0, (enum demo_part)part, until_ms);
+	if (event == DEMO_CHILD)
+		demo_tell_ended(demo);
+	return event == DEMO_NOTHING ? CLI_FINE : CLI_REFUSED;
+}
+
 static int start_all(struct demo *demo)
 {
-	int status = CLI_FINE;
+	int status = demo_init(demo);
 	for (unsigned site = 0; site < demo->options.sites_count; site++) {
-		for (unsigned part = 0; status == CLI_FINE && part < DEMO_PARTS; part++)
-			status = demo_start(demo, site, (enum demo_part)part);
+		for (unsigned part = 0; status == CLI_FINE && part < DEMO_PARTS; part++) {
+			if (part == DEMO_AGENT && site > 0)
+				status = demo_join(demo, site);
+			if (status == CLI_FINE)
+				status = demo_start(demo, site, (enum demo_part)part);
+			if (status == CLI_FINE && part == DEMO_AGENT && site == 0)
+				status = await_first(demo);
+		}
 	}
 	return status;
 }

@@ -4,6 +4,7 @@
  *     demo.c          start, wait until all answers, run, stop
  *     demo_place.c    ports, and the folder with configurations, state and logs
  *     demo_process.c  the processes
+ *     demo_join.c     how the sites become one mesh
  *     demo_guide.c    what is printed
  *
  * Ports, of site number i (from 0), from base_port + 100 i: +0 API, +1 to +3 fronts, +4 for other agents, +11 to +13
@@ -33,6 +34,7 @@ struct demo_options {
 };
 
 struct demo_child {
+	bool started;
 	pid_t pid;       /* 0: does not run */
 	int status;      /* once it has ended, as waitpid() gives it */
 	off_t log_start; /* what its log had before */
@@ -73,12 +75,21 @@ int demo_watch(struct demo *demo);
 int demo_start(struct demo *demo, unsigned site, enum demo_part part);
 /* What happens first within the time: a signal to stop, or one of the processes ended. timeout_ms -1: no limit. */
 enum demo_event demo_wait(struct demo *demo, int timeout_ms);
-/* Tells of each process that has ended, with the end of its log. All have been started. */
+/* Tells of each process that was started and has ended, with the end of its log. */
 void demo_tell_ended(struct demo *demo);
 /* The last lines that it wrote. */
 void demo_tell_log(const struct demo *demo, unsigned site, enum demo_part part);
 /* Ends all: the agents first, so that requests under way can finish. */
 void demo_stop(struct demo *demo);
+
+/* What must not come from the user's environment. In the new process. */
+void demo_clean_environment(void);
+
+/* demo_join.c. Each returns CLI_FINE, or has told what is wrong. */
+int demo_init(const struct demo *demo);                /* the first site, before its agent starts */
+int demo_join(const struct demo *demo, unsigned site); /* another one, once the first answers */
+/* Does the agent of the site know all the others, and that they are there? */
+bool demo_sees_all(const struct demo *demo, unsigned site);
 
 /* demo_guide.c */
 void demo_put_json(struct buf *out, const struct demo *demo);

@@ -1,13 +1,15 @@
 /* Where a demo lives: its ports, its programs, and its folder.
  *
- *     DIR/hop.key              the secret of the agents, made at the first start
  *     DIR/lock                 held while a demo uses the folder
  *     DIR/Site1/agent.yaml     written at each start
+ *     DIR/Site1/state/         the agent's key and certificate, and the sites that it knows; made anew on other ports
  *     DIR/Site1/compute/       the service's state
  *     DIR/Site1/compute.log    what it says, as agent.log
  *     DIR/Site1/compute.requests   what it was asked, one JSON line each
  */
 #include "cli/demo.h"
+
+#include "agent/file.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,10 +20,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { FOLDERS_OPEN = 16, CONFIG_BYTES = 1 << 16 };
 
 const char *const demo_part_names[DEMO_PARTS] = {
 	[DEMO_COMPUTE] = "compute", [DEMO_IMAGE] = "image", [DEMO_NETWORK] = "network", [DEMO_AGENT] = "agent"};
@@ -48,12 +51,13 @@ static const char *port_use(unsigned offset)
 }
 
 /* 0, or why nobody can listen there. */
-static int port_error(unsigned port)
+static int port_error(unsigned port, int type)
 {
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+	int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0), on = 1;
 	if (fd < 0)
 		return errno;
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (type == SOCK_STREAM)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	struct sockaddr_in address = {
 		.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	int error = bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 ? 0 : errno;
@@ -66,7 +70,10 @@ static int find_taken(const struct demo *demo, unsigned *site, unsigned *offset)
 {
 	for (*site = 0; *site < demo->options.sites_count; ++*site) {
 		for (*offset = 0; *offset <= DEMO_PORT_LAST; ++*offset) {
-			int error = port_use(*offset) != NULL ? port_error(demo_port(demo, *site, *offset)) : 0;
+			unsigned port = demo_port(demo, *site, *offset);
+			int error = port_use(*offset) != NULL ? port_error(port, SOCK_STREAM) : 0;
+			if (error == 0 && *offset == DEMO_PORT_PEER)
+				error = port_error(port, SOCK_DGRAM);
 			if (error != 0)
 				return error;
 		}
@@ -202,23 +209,6 @@ static int write_file(const char *path, struct str text, int flags)
 	return failed ? CLI_REFUSED : CLI_FINE;
 }
 
-/* The secret of the agents. One that is there already stays. */
-static int write_key(const struct demo *demo)
-{
-	unsigned char bytes[32];
-	struct buf text = {0}, path = {0};
-	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
-		return cannot("draw random numbers for", "hop.key");
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		buf_printf(&text, "%02x", bytes[i]);
-	buf_put_char(&text, '\n');
-	buf_printf(&path, "%s/hop.key", buf_c(&demo->dir));
-	int status = write_file(buf_c(&path), buf_str(&text), O_EXCL);
-	buf_free(&text);
-	buf_free(&path);
-	return status;
-}
-
 const char *demo_carry_of(const char *forward)
 {
 	static const struct {
@@ -240,6 +230,7 @@ const char *demo_carry_of(const char *forward)
 	return NULL;
 }
 
+/* Everything shares one machine, which may be busy: hundreds of requests at once are as many TLS handshakes. */
 static void put_config(struct buf *out, const struct demo *demo, unsigned site)
 {
 	buf_printf(out,
@@ -248,8 +239,8 @@ static void put_config(struct buf *out, const struct demo *demo, unsigned site)
 	           "api: 127.0.0.1:%u\n"
 	           "peer: 127.0.0.1:%u\n"
 	           "threads: 2\n"
-	           "hop_key_file: ../hop.key\n"
-	           "timeouts: {stop: 3s}\n"
+	           "state: state\n"
+	           "timeouts: {connect: 10s, stop: 3s}\n"
 	           "services:\n",
 	           site + 1, demo_port(demo, site, DEMO_PORT_API), demo_port(demo, site, DEMO_PORT_PEER));
 	for (unsigned i = 0; i < DEMO_SERVICES; i++) {
@@ -259,17 +250,34 @@ static void put_config(struct buf *out, const struct demo *demo, unsigned site)
 		           demo_part_names[i], demo_port(demo, site, DEMO_PORT_FRONTS + i),
 		           demo_port(demo, site, DEMO_PORT_SERVICES + i), carry);
 	}
-	buf_put(out, demo->options.sites_count > 1 ? STR("peers:\n") : STR(""));
-	for (unsigned i = 0; i < demo->options.sites_count; i++) {
-		if (i != site)
-			buf_printf(out, "  Site%u: {address: \"127.0.0.1:%u\"}\n", i + 1, demo_port(demo, i, DEMO_PORT_PEER));
-	}
+}
+
+static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *walk)
+{
+	(void)about;
+	(void)kind;
+	(void)walk;
+	return remove(path);
+}
+
+/* What agents know of each other has addresses in it. When all of them have moved at once, nobody would find anybody: then
+ * the sites join anew. */
+static void forget_if_moved(const struct demo *demo, unsigned site, const char *config)
+{
+	struct buf text = {0}, state = demo_path(demo, site, "state", "");
+	char peer[40];
+	snprintf(peer, sizeof(peer), "\npeer: 127.0.0.1:%u\n", demo_port(demo, site, DEMO_PORT_PEER));
+	if (agent_file_read(config, CONFIG_BYTES, &text, NULL) == 0 && strstr(buf_c(&text), peer) == NULL)
+		nftw(buf_c(&state), remove_one, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
+	buf_free(&text);
+	buf_free(&state);
 }
 
 static int make_site(const struct demo *demo, unsigned site)
 {
 	struct buf folder = demo_path(demo, site, "", ""), path = demo_path(demo, site, "agent", ".yaml"), text = {0};
 	put_config(&text, demo, site);
+	forget_if_moved(demo, site, buf_c(&path));
 	int status = CLI_FINE;
 	if (mkdir(buf_c(&folder), 0700) != 0 && errno != EEXIST)
 		status = cannot("make", buf_c(&folder));
@@ -338,27 +346,16 @@ int demo_make_place(struct demo *demo)
 	}
 	if (status == CLI_FINE)
 		status = take_lock(demo);
-	if (status == CLI_FINE)
-		status = write_key(demo);
 	for (unsigned site = 0; status == CLI_FINE && site < demo->options.sites_count; site++)
 		status = make_site(demo, site);
 	return status;
 }
 
-static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *walk)
-{
-	(void)about;
-	(void)kind;
-	(void)walk;
-	return remove(path);
-}
-
 void demo_leave_place(struct demo *demo)
 {
-	enum { DESCRIPTORS = 16 };
 	if (demo->made_dir && demo->options.keep)
 		cli_say("state and logs are kept in " TEXT_PATH_FMT, TEXT_PATH(buf_c(&demo->dir)));
-	else if (demo->made_dir && nftw(buf_c(&demo->dir), remove_one, DESCRIPTORS, FTW_DEPTH | FTW_PHYS) != 0)
+	else if (demo->made_dir && nftw(buf_c(&demo->dir), remove_one, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS) != 0)
 		(void)cannot("remove", buf_c(&demo->dir));
 	if (demo->lock >= 0)
 		close(demo->lock);

@@ -71,10 +71,11 @@ enum demo_event demo_wait(struct demo *demo, int timeout_ms)
 /* ---- Start ------------------------------------------------------------------------------------------------------ */
 
 /* What must not come from the user's environment: it would move an agent, or send calls between services to a proxy. */
-static void clean_environment(void)
+void demo_clean_environment(void)
 {
-	static const char *const names[] = {"CHEOPS_SITE",   "CHEOPS_API", "CHEOPS_PEER", "CHEOPS_THREADS", "CHEOPS_LOG",
-	                                    "NOTIFY_SOCKET", "FORWARD",    "http_proxy",  "all_proxy",      "ALL_PROXY"};
+	static const char *const names[] = {"CHEOPS_SITE",  "CHEOPS_API",     "CHEOPS_PEER", "CHEOPS_ADVERTISE",
+	                                    "CHEOPS_STATE", "CHEOPS_THREADS", "CHEOPS_LOG",  "NOTIFY_SOCKET",
+	                                    "FORWARD",      "http_proxy",     "all_proxy",   "ALL_PROXY"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unsetenv(names[i]);
 }
@@ -128,7 +129,7 @@ static _Noreturn void become(const struct demo *demo, unsigned site, enum demo_p
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
-	clean_environment();
+	demo_clean_environment();
 	if (part == DEMO_AGENT)
 		run_agent(demo, site);
 	else
@@ -156,6 +157,7 @@ int demo_start(struct demo *demo, unsigned site, enum demo_part part)
 		cli_say("cannot start a process: %s", strerror(errno));
 		return CLI_REFUSED;
 	}
+	child->started = true;
 	child->pid = pid;
 	child->status = 0;
 	return CLI_FINE;
@@ -231,7 +233,7 @@ void demo_tell_ended(struct demo *demo)
 	reap(demo);
 	for (unsigned site = 0; site < demo->options.sites_count; site++) {
 		for (unsigned part = 0; part < DEMO_PARTS; part++) {
-			if (demo->children[site][part].pid == 0)
+			if (demo->children[site][part].started && demo->children[site][part].pid == 0)
 				tell_end(demo, site, (enum demo_part)part);
 		}
 	}

@@ -2,9 +2,9 @@
 #include "cli/cli.h"
 
 #include <signal.h>
-#include <stdlib.h>
 
-static const struct cli_command *const commands[] = {&cli_command_agent, &cli_command_demo, &cli_command_scope};
+static const struct cli_command *const commands[] = {&cli_command_agent, &cli_command_demo, &cli_command_scope,
+                                                     &cli_command_site, &cli_command_sites};
 enum { COMMANDS_COUNT = sizeof(commands) / sizeof(commands[0]) };
 
 static void put_help(struct buf *out)

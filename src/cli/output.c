@@ -42,6 +42,33 @@ int cli_usage(const char *command, const char *format, ...)
 	return CLI_USAGE;
 }
 
+static int wrong_word(const char *command, const char *option, const char *value, const char *const *words)
+{
+	struct suggest suggest;
+	struct buf accepted = {0};
+	char meant[TEXT_SUGGESTION_BYTES];
+	suggest_start(&suggest, str_of(value));
+	for (size_t i = 0; words[i] != NULL; i++) {
+		suggest_offer(&suggest, str_of(words[i]));
+		buf_printf(&accepted, "%s`%s`", i == 0 ? "" : ", ", words[i]);
+	}
+	int status = cli_usage(command, "--%s " TEXT_NAME_FMT " is none of %s%s", option, TEXT_NAME(str_of(value)),
+	                       buf_c(&accepted), text_did_you_mean(&suggest, meant));
+	buf_free(&accepted);
+	return status;
+}
+
+int cli_choose(const struct cli_choice *choice, const char *value, int *chosen)
+{
+	for (int i = 0; choice->words[i] != NULL; i++) {
+		if (strcmp(value, choice->words[i]) == 0) {
+			*chosen = i;
+			return CLI_FINE;
+		}
+	}
+	return wrong_word(choice->command, choice->option, value, choice->words);
+}
+
 /* ---- Output ----------------------------------------------------------------------------------------------------- */
 
 /* Returns 0, or errno. */
@@ -72,17 +99,14 @@ void cli_print_error(struct str text)
 	(void)write_all(STDERR_FILENO, text);
 }
 
-bool cli_colour_parse(struct str word, enum cli_colour *colour)
+int cli_colour_take(const char *command, const char *value, enum cli_colour *colour)
 {
 	static const char *const words[] = {
-		[CLI_COLOUR_AUTO] = "auto", [CLI_COLOUR_ALWAYS] = "always", [CLI_COLOUR_NEVER] = "never"};
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (str_equal(word, str_of(words[i]))) {
-			*colour = (enum cli_colour)i;
-			return true;
-		}
-	}
-	return false;
+		[CLI_COLOUR_AUTO] = "auto", [CLI_COLOUR_ALWAYS] = "always", [CLI_COLOUR_NEVER] = "never", NULL};
+	int chosen = CLI_COLOUR_AUTO;
+	int status = cli_choose(&(struct cli_choice){command, "color", words}, value, &chosen);
+	*colour = (enum cli_colour)chosen;
+	return status;
 }
 
 bool cli_colour_on(enum cli_colour colour, int fd)

@@ -5,7 +5,8 @@
 
 /* ---- Shared ----------------------------------------------------------------------------------------------------- */
 
-int scope_refused(const struct scope_call *call, const struct scope_diag *diag)
+/* Tells why the text is refused: on standard error, or as JSON on standard output. Returns CLI_REFUSED. */
+static int refused(const struct scope_call *call, const struct scope_diag *diag)
 {
 	struct buf out = {0};
 	if (call->json) {
@@ -35,7 +36,7 @@ static int parse_and_check(struct scope_call *call, struct scope **scope)
 {
 	struct scope_diag diag;
 	if (scope_parse(&call->arena, call->text, scope, &diag) != 0 || scope_check(&call->arena, *scope, &diag) != 0)
-		return scope_refused(call, &diag);
+		return refused(call, &diag);
 	return CLI_FINE;
 }
 
@@ -92,7 +93,7 @@ int scope_fmt(struct scope_call *call)
 	struct scope *scope;
 	struct scope_diag diag;
 	if (scope_parse(&call->arena, call->text, &scope, &diag) != 0)
-		return scope_refused(call, &diag);
+		return refused(call, &diag);
 	struct buf out = {0};
 	if (call->json) {
 		buf_put(&out, STR("{\"scope\":"));
@@ -132,7 +133,7 @@ int scope_tokens_list(struct scope_call *call)
 	uint32_t count;
 	struct scope_diag diag;
 	if (scope_tokens(&call->arena, call->text, &tokens, &count, &diag) != 0)
-		return scope_refused(call, &diag);
+		return refused(call, &diag);
 	struct buf out = {0};
 	if (call->json)
 		buf_put(&out, STR("{\"tokens\":["));
@@ -166,7 +167,7 @@ static int make_plan(struct scope_call *call, const struct scope *scope, const s
 	struct scope_request request = {.service = service, .at = world->at, .inner = inner};
 	struct scope_diag diag;
 	if (scope_evaluate(&call->arena, scope, &request, &world->view, plan, &diag) != 0)
-		return scope_refused(call, &diag);
+		return refused(call, &diag);
 	return CLI_FINE;
 }
 

@@ -1,7 +1,8 @@
 /* Answers: responses that are passed on, and those of our own, which are problem documents (RFC 9457).
  *
  * A response that came by a scope says what was done for it: Proxy-Status (RFC 9209) names each agent and where it turned
- * to, Server-Timing how long each took.
+ * to, site by site, Server-Timing how long each took. Cheops-Outcome tells another agent, and nobody else, whether a service
+ * may have seen the request: it decides whether the request may run elsewhere.
  */
 #include "proxy/proxy_int.h"
 
@@ -27,36 +28,120 @@ static void put_quoted(struct buf *out, struct str text)
 	buf_put_char(out, '"');
 }
 
-static void put_proxy_status(struct proxy_exchange *exchange, struct buf *out, unsigned received, const char *error,
-                             struct str site)
+/* One thing that this agent did for the request. */
+struct deed {
+	struct str site; /* that it turned to; "": none */
+	unsigned status; /* received; 0: none */
+	const char *error;
+	const char *details;
+};
+
+static void put_deed(struct proxy_exchange *exchange, struct buf *out, const struct deed *deed)
 {
-	const struct proxy_config *config = exchange->state->config;
-	buf_put(out, STR("Proxy-Status: "));
-	put_quoted(out, config->site);
-	if (site.length) {
+	put_quoted(out, exchange->state->config->site);
+	if (deed->site.length) {
 		buf_put(out, STR("; next-hop="));
-		put_quoted(out, site);
+		put_quoted(out, deed->site);
 	}
-	if (received) {
+	if (deed->status) {
 		buf_put(out, STR("; received-status="));
-		buf_put_number(out, received, 3);
+		buf_put_number(out, deed->status, 3);
 	}
-	if (error) {
+	if (deed->error) {
 		buf_put(out, STR("; error="));
-		buf_put(out, str_of(error));
+		buf_put(out, str_of(deed->error));
 	}
+	if (deed->details) {
+		buf_put(out, STR("; details="));
+		put_quoted(out, str_of(deed->details));
+	}
+}
+
+/* Is it the attempt whose answer is passed on, or who failed last where nothing is kept? */
+static bool is_answer(const struct proxy_attempt *attempt)
+{
+	bool settled = attempt->exchange->trial->streams && attempt->state == PROXY_ATTEMPT_LIVE;
+	return attempt->state == PROXY_ATTEMPT_WON || settled;
+}
+
+/* What was tried for a request that may run at several sites, without what gave the answer; at most so many. */
+static uint32_t list_deeds(const struct proxy_trial *trial, struct deed deeds[LIMIT_PROXY_TOLD_ATTEMPTS])
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < trial->schedule.count && count < LIMIT_PROXY_TOLD_ATTEMPTS / 2; i++) {
+		const struct proxy_candidate *candidate = &trial->schedule.candidates[i];
+		if (candidate->state == PROXY_CANDIDATE_SKIPPED)
+			deeds[count++] = (struct deed){
+				.site = candidate->name, .error = "destination_unavailable", .details = "known to be down; not tried"};
+	}
+	for (const struct proxy_attempt *attempt = trial->first; attempt && count < LIMIT_PROXY_TOLD_ATTEMPTS;
+	     attempt = attempt->next) {
+		bool given_up = attempt->state == PROXY_ATTEMPT_CANCELLED;
+		if (!is_answer(attempt))
+			deeds[count++] = (struct deed){.site = attempt->candidate->name,
+			                               .status = attempt->status,
+			                               .error = attempt->error,
+			                               .details = given_up ? "given up" : attempt->details};
+	}
+	return count;
+}
+
+/* Each attempt is a member of the list; what the answer came from, or the failure itself, is the last. */
+static void put_proxy_status(struct proxy_exchange *exchange, struct buf *out, const struct deed *last)
+{
+	buf_put(out, STR("Proxy-Status: "));
+	if (exchange->trial) {
+		struct deed deeds[LIMIT_PROXY_TOLD_ATTEMPTS];
+		uint32_t count = list_deeds(exchange->trial, deeds);
+		for (uint32_t i = 0; i < count; i++) {
+			put_deed(exchange, out, &deeds[i]);
+			if (i + 1 < count || last)
+				buf_put(out, STR(", "));
+		}
+	}
+	if (last)
+		put_deed(exchange, out, last);
 	buf_put(out, STR("\r\n"));
 }
 
-static void put_server_timing(struct proxy_exchange *exchange, struct buf *out)
+/* A choice that was to be a race, and was none. */
+static void put_warning(const struct proxy_exchange *exchange, struct buf *out)
 {
-	uint64_t us = http_loop_now_us(exchange->proxy->loop) - exchange->started_us;
-	buf_put(out, STR("Server-Timing: "));
-	buf_put(out, buf_str(&exchange->state->metric));
+	const struct proxy_trial *trial = exchange->trial;
+	if (!trial || trial->safe || !trial->schedule.races)
+		return;
+	buf_put(out, STR("Warning: 299 - \"the sites of `|` were tried one after the other: "));
+	if (http_method_is_safe(exchange->method))
+		buf_put(out, STR("the request is too large to be kept, or changes the protocol"));
+	else
+		buf_put(out, http_method_name(exchange->method));
+	buf_put(out, http_method_is_safe(exchange->method) ? STR("\"\r\n") : STR(" is not safe to run twice\"\r\n"));
+}
+
+static void put_duration(struct buf *out, uint64_t us)
+{
 	buf_put(out, STR(";dur="));
 	buf_put_number(out, us / 1000, 1);
 	buf_put_char(out, '.');
 	buf_put_number(out, us % 1000, 3);
+}
+
+/* This agent; and before it the sites that it tried in vain. */
+static void put_server_timing(struct proxy_exchange *exchange, struct buf *out)
+{
+	buf_put(out, STR("Server-Timing: "));
+	uint32_t told = 0;
+	for (const struct proxy_attempt *attempt = exchange->trial ? exchange->trial->first : NULL;
+	     attempt && told < LIMIT_PROXY_TOLD_ATTEMPTS; attempt = attempt->next) {
+		if (is_answer(attempt) || attempt->ended_us < attempt->started_us)
+			continue;
+		proxy_put_metric(out, attempt->candidate->name);
+		put_duration(out, attempt->ended_us - attempt->started_us);
+		buf_put(out, attempt->state == PROXY_ATTEMPT_CANCELLED ? STR(";desc=\"given up\", ") : STR(";desc=failed, "));
+		told++;
+	}
+	buf_put(out, buf_str(&exchange->state->metric));
+	put_duration(out, http_loop_now_us(exchange->proxy->loop) - exchange->started_us);
 	buf_put(out, STR("\r\n"));
 }
 
@@ -90,6 +175,13 @@ static void put_framing(struct proxy_exchange *exchange, const struct http_head 
 		buf_put(out, STR("Connection: keep-alive\r\n"));
 }
 
+/* Between agents only, and never a service's to say. */
+static void drop_outcome(struct http_head *head)
+{
+	for (struct http_field *said; (said = http_find(head, HTTP_FIELD_CHEOPS_OUTCOME)) != NULL;)
+		said->dropped = true;
+}
+
 void proxy_build_response(struct proxy_exchange *exchange, struct http_head *head)
 {
 	struct buf *out = &exchange->response.head;
@@ -103,6 +195,8 @@ void proxy_build_response(struct proxy_exchange *exchange, struct http_head *hea
 	proxy_drop_hop_by_hop(head);
 	if (length && (head->status < 200 || head->status == 204)) /* RFC 9110, 8.6 */
 		length->dropped = true;
+	if (http_has(head, HTTP_FIELD_CHEOPS_OUTCOME))
+		drop_outcome(head);
 	http_put_fields(out, head);
 	if (protocol.length) {
 		buf_put(out, STR("Connection: Upgrade\r\nUpgrade: "));
@@ -113,8 +207,9 @@ void proxy_build_response(struct proxy_exchange *exchange, struct http_head *hea
 		put_framing(exchange, head, out);
 		if (exchange->lease || exchange->client->kind == PROXY_FRONT_PEER) {
 			struct str site = exchange->peer ? exchange->peer->name : exchange->state->config->site;
-			put_proxy_status(exchange, out, head->status, NULL, site);
+			put_proxy_status(exchange, out, &(struct deed){.site = site, .status = head->status});
 			put_server_timing(exchange, out);
+			put_warning(exchange, out);
 		}
 		buf_put(out, buf_str(&exchange->state->via));
 	}
@@ -171,9 +266,57 @@ static void put_member(struct buf *out, const char *name, struct str value)
 	buf_put_json(out, value);
 }
 
+static void put_deed_json(struct buf *out, const struct deed *deed)
+{
+	buf_put(out, STR("{\"site\":"));
+	buf_put_json(out, deed->site);
+	if (deed->error)
+		buf_printf(out, ",\"error\":\"%s\"", deed->error);
+	if (deed->status)
+		buf_printf(out, ",\"status\":%u", deed->status);
+	if (deed->details)
+		put_member(out, "details", str_of(deed->details));
+	buf_put_char(out, '}');
+}
+
+/* The sites that were tried. The one that the problem is at is the last, unless it is an attempt that was listed. */
+static bool is_listed(const struct proxy_exchange *exchange, const struct proxy_problem *problem)
+{
+	return problem->site.length == 0 || (exchange->trial && !exchange->trial->streams);
+}
+
+static void put_tried(struct proxy_exchange *exchange, struct buf *out, const struct proxy_problem *problem)
+{
+	struct deed deeds[LIMIT_PROXY_TOLD_ATTEMPTS + 1];
+	uint32_t count = exchange->trial ? list_deeds(exchange->trial, deeds) : 0;
+	if (!is_listed(exchange, problem))
+		deeds[count++] = (struct deed){.site = problem->site, .error = problem->error ? problem->error : ""};
+	for (uint32_t i = 0; i < count; i++) {
+		buf_put(out, i == 0 ? STR(",\"tried\":[") : STR(","));
+		put_deed_json(out, &deeds[i]);
+	}
+	if (count > 0)
+		buf_put_char(out, ']');
+}
+
+static void put_fields(struct proxy_exchange *exchange, struct buf *out, const struct proxy_problem *problem)
+{
+	struct deed failure = {.site = problem->site, .error = problem->error};
+	bool tried = exchange->trial && exchange->trial->first;
+	if (tried || problem->error)
+		put_proxy_status(exchange, out, tried && is_listed(exchange, problem) ? NULL : &failure);
+	put_warning(exchange, out);
+	if (exchange->client->kind != PROXY_FRONT_PEER)
+		return;
+	bool reached = exchange->reached || exchange->request.sent_bytes > 0;
+	buf_put(out, reached ? STR("Cheops-Outcome: unknown\r\n") : STR("Cheops-Outcome: not-run\r\n"));
+}
+
 void proxy_problem(struct proxy_exchange *exchange, const struct proxy_problem *problem, const char *format, ...)
 {
 	struct buf detail = {0}, body = {0}, fields = {0};
+	if (exchange->trial)
+		proxy_trial_stop(exchange);
 	va_list arguments;
 	va_start(arguments, format);
 	buf_vprintf(&detail, format, arguments);
@@ -183,20 +326,18 @@ void proxy_problem(struct proxy_exchange *exchange, const struct proxy_problem *
 	put_member(&body, "detail", buf_str(&detail));
 	if (exchange->service)
 		put_member(&body, "service", exchange->service->name);
-	if (problem->site.length) {
+	if (problem->site.length)
 		put_member(&body, "site", problem->site);
-		buf_put(&body, STR(",\"tried\":[{\"site\":"));
-		buf_put_json(&body, problem->site);
-		buf_printf(&body, ",\"error\":\"%s\"}]", problem->error ? problem->error : "");
-	}
+	put_tried(exchange, &body, problem);
 	if (problem->diag) {
 		put_member(&body, "scope", exchange->scope_text);
 		buf_put(&body, STR(",\"scope_error\":"));
 		scope_diag_json(&body, problem->diag);
 	}
 	buf_put(&body, STR("}\n"));
-	if (problem->error)
-		put_proxy_status(exchange, &fields, 0, problem->error, problem->site);
+	put_fields(exchange, &fields, problem);
+	if (problem->retry_after_s)
+		buf_printf(&fields, "Retry-After: %u\r\n", problem->retry_after_s);
 	/* A request without a body is over, whatever became of it. */
 	bool parsed = !problem->close && !exchange->has_body;
 	exchange->request.complete |= parsed;

@@ -52,7 +52,7 @@ static int read_path(struct proxy_exchange *exchange)
 	while (end < target.length && target.at[end] != '/' && target.at[end] != '?')
 		end++;
 	struct str encoded = str_make(target.at + path_prefix.length, end - path_prefix.length), text;
-	if (!proxy_percent_decode(&exchange->arena, encoded, &text))
+	if (!percent_decode(&exchange->arena, encoded, &text))
 		return refuse_encoding(exchange, "path");
 	found(exchange, PROXY_CARRIER_PATH, text);
 	struct str rest = str_make(target.at + end, target.length - end);
@@ -100,7 +100,7 @@ static int read_baggage_field(struct proxy_exchange *exchange, struct str value,
 		struct str member = trim(str_make(value.at, length)), encoded, text;
 		value = comma ? str_make(comma + 1, value.length - length - 1) : STR("");
 		if (is_scope_member(member, &encoded)) {
-			if (!proxy_percent_decode(&exchange->arena, encoded, &text))
+			if (!percent_decode(&exchange->arena, encoded, &text))
 				return refuse_encoding(exchange, "baggage");
 			found(exchange, PROXY_CARRIER_BAGGAGE, text);
 		} else if (member.length) {

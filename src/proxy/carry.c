@@ -89,7 +89,7 @@ static void carry_baggage(struct proxy_exchange *exchange, struct buf *out)
 	buf_put(out, STR("baggage: "));
 	buf_put(out, exchange->baggage);
 	buf_put(out, exchange->baggage.length ? STR(",cheops.scope=") : STR("cheops.scope="));
-	proxy_percent_encode(out, exchange->scope);
+	percent_encode(out, exchange->scope);
 	buf_put(out, STR("\r\n"));
 	exchange->baggage = STR("");
 }

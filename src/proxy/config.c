@@ -1,5 +1,10 @@
-/* Configurations are shared by the loops and by the requests that started under them. */
+/* Configurations, and what is known of the other sites, are shared by the loops and by the requests that started under
+ * them. */
 #include "proxy/proxy.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
 
 struct proxy_config *proxy_config_keep(struct proxy_config *config)
 {
@@ -12,8 +17,38 @@ void proxy_config_drop(struct proxy_config *config)
 	/* The last one has to see all that the others did before. */
 	if (config == NULL || atomic_fetch_sub_explicit(&config->references, 1, memory_order_acq_rel) != 1)
 		return;
+	for (uint32_t i = 0; i < config->services_count; i++) {
+		http_tls_drop(config->services[i].front_tls);
+		http_tls_drop(config->services[i].instances_tls);
+	}
 	/* The configuration itself lives in its arena. */
 	struct arena arena = config->arena;
-	explicit_bzero(config->hop_key, sizeof(config->hop_key));
 	arena_free(&arena);
+}
+
+struct proxy_mesh *proxy_mesh_new(struct site_snapshot *sites, struct http_tls *server, struct http_tls *client)
+{
+	struct proxy_mesh *mesh = calloc(1, sizeof(*mesh));
+	CHECK(mesh && sites);
+	atomic_init(&mesh->references, 1);
+	mesh->sites = sites;
+	mesh->server = server;
+	mesh->client = client;
+	return mesh;
+}
+
+struct proxy_mesh *proxy_mesh_keep(struct proxy_mesh *mesh)
+{
+	atomic_fetch_add_explicit(&mesh->references, 1, memory_order_relaxed);
+	return mesh;
+}
+
+void proxy_mesh_drop(struct proxy_mesh *mesh)
+{
+	if (mesh == NULL || atomic_fetch_sub_explicit(&mesh->references, 1, memory_order_acq_rel) != 1)
+		return;
+	site_snapshot_drop(mesh->sites);
+	http_tls_drop(mesh->server);
+	http_tls_drop(mesh->client);
+	free(mesh);
 }

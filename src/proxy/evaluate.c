@@ -1,4 +1,4 @@
-/* Scope and service give a plan, and the plan a place. */
+/* Scope and service give a plan, and the plan a place, or several to try. */
 #include "proxy/proxy_int.h"
 
 static int refuse_scope(struct proxy_exchange *exchange, const struct scope_diag *diag)
@@ -54,34 +54,42 @@ int proxy_explain(struct proxy_exchange *exchange, const struct http_head *head)
 	return -1;
 }
 
-/* What the plan's root asks for. Collaborations of several sites are not carried out yet, and are refused as such. */
+static int refuse_plan(struct proxy_exchange *exchange, const struct scope_step *step)
+{
+	struct proxy_problem problem = {
+		.status = 501, .type = "not-yet", .title = "This collaboration is not carried out yet"};
+	bool all = step->op == SCOPE_ALL_OF;
+	proxy_problem(
+		exchange, &problem,
+		"the scope gives a plan with a step of the kind `%s` (`%s`: %s), which this version does not carry out; "
+		"it runs a request at one site, or at one of several (`;`, `|`)",
+		scope_step_name(step->op), all ? "&" : "%", all ? "at all of them" : "one resource over them");
+	return -1;
+}
+
+/* What the plan asks for: one place, or several that may be tried. */
 static int choose_place(struct proxy_exchange *exchange)
 {
-	const struct proxy_config *config = exchange->state->config;
-	const struct scope_step *root = scope_lease_plan(exchange->lease)->root;
-	if (root->op != SCOPE_ONE) {
-		struct proxy_problem problem = {
-			.status = 501, .type = "not-yet", .title = "This collaboration is not carried out yet"};
-		proxy_problem(
-			exchange, &problem,
-			"the scope gives a plan of the kind `%s`; this version runs a request at one site, here or elsewhere",
-			scope_step_name(root->op));
-		return -1;
+	const struct scope_plan *plan = scope_lease_plan(exchange->lease);
+	const struct scope_step *root = plan->root;
+	if (root->op == SCOPE_ONE) {
+		if (root->site_index != PROXY_HERE)
+			exchange->peer = proxy_peer_take(exchange->proxy, root->site_index);
+		return 0;
 	}
-	exchange->peer = NULL;
-	for (uint32_t i = 0; root->site_index != config->site_index && i < config->peers_count; i++)
-		if (config->peers[i].site == root->site_index)
-			exchange->peer = &config->peers[i];
+	const struct scope_step *unable = proxy_schedule_unable(root);
+	if (unable)
+		return refuse_plan(exchange, unable);
+	proxy_trial_new(exchange, plan);
 	return 0;
 }
 
 int proxy_evaluate(struct proxy_exchange *exchange, const struct http_head *head)
 {
-	const struct proxy_config *config = exchange->state->config;
-	struct scope_request request = {.service = exchange->service->name, .at = config->site_index};
+	const struct scope_view *view = &exchange->proxy->mesh->sites->view;
+	struct scope_request request = {.service = exchange->service->name, .at = PROXY_HERE};
 	struct scope_diag diag;
-	if (scope_cache_get(exchange->state->scopes, exchange->scope_text, &request, &config->view, &exchange->lease,
-	                    &diag) != 0)
+	if (scope_cache_get(exchange->proxy->scopes, exchange->scope_text, &request, view, &exchange->lease, &diag) != 0)
 		return refuse_scope(exchange, &diag);
 	/* From here on the scope travels in its canonical form, in which each location has its service. */
 	exchange->scope = scope_lease_bound(exchange->lease);

@@ -5,6 +5,7 @@
  *   2. CONNECTING  a connection to the server is made; passed over where an idle one is at hand
  *   3. RUNNING     the request goes out while the response may already come in; interim responses (1xx) are passed on
  *   4. OVER        the link goes back to its pool, the client may send its next request
+ * A request that may run at several sites goes through GATHERING and TRYING instead of 2 (trial.c).
  *
  * What goes wrong, and what is done about it:
  *   a malformed request            answered with 4xx or 505, and the connection is closed
@@ -61,6 +62,7 @@ void proxy_exchange_destroy(struct proxy_exchange *exchange)
 	buf_free(&exchange->request.tail);
 	buf_free(&exchange->response.head);
 	buf_free(&exchange->response.tail);
+	buf_free(&exchange->body);
 	arena_free(&exchange->arena);
 	free(exchange);
 }
@@ -72,6 +74,7 @@ static void exchange_keep(struct proxy_exchange *exchange)
 	proxy_stream_reset(&exchange->request);
 	proxy_stream_reset(&exchange->response);
 	arena_reset(&exchange->arena);
+	buf_free(&exchange->body);
 	struct proxy_exchange blank = {
 		.proxy = proxy,
 		.next_kept = proxy->kept,
@@ -87,15 +90,30 @@ static void exchange_keep(struct proxy_exchange *exchange)
 	proxy->kept_count++;
 }
 
+/* It has not been used to its end. Another agent must not take an orderly end for that of what we have to say: it would let
+ * the request go on, though nobody waits for it. */
+static void drop_link(struct proxy_exchange *exchange)
+{
+	if (exchange->peer)
+		http_conn_reset_on_close(&exchange->link->conn);
+	proxy_link_give(exchange->link, false);
+	exchange->link = NULL;
+}
+
 /* Gives back all that it held. A link that is still there has not been used to its end, and is closed. */
 static void exchange_free(struct proxy_exchange *exchange)
 {
 	struct proxy *proxy = exchange->proxy;
 	struct proxy_state *state = exchange->state;
 	proxy_uncarried_end(exchange);
+	proxy_policy_done(exchange);
 	http_timer_clear(proxy->loop, &exchange->timer);
+	if (exchange->trial)
+		proxy_trial_free(exchange);
 	if (exchange->link)
-		proxy_link_give(exchange->link, false);
+		drop_link(exchange);
+	if (exchange->peer)
+		proxy_peer_give(exchange->peer);
 	if (exchange->lease)
 		scope_lease_drop(exchange->lease);
 	if (exchange->client)
@@ -184,7 +202,7 @@ static void handle_head(struct proxy_exchange *exchange)
 }
 
 /* The whole head has to fit into a buffer; it is made larger as needed. */
-static bool make_room(struct http_conn *conn)
+bool proxy_make_room(struct http_conn *conn)
 {
 	if (conn->in.end < conn->in.size)
 		return true;
@@ -211,7 +229,7 @@ static enum verdict read_head(struct proxy_exchange *exchange)
 			handle_head(exchange);
 			return GO_ON;
 		}
-		if (progress == HTTP_PROGRESS_BROKEN || (conn->in.at && !make_room(conn))) {
+		if (progress == HTTP_PROGRESS_BROKEN || (conn->in.at && !proxy_make_room(conn))) {
 			proxy_refuse_request(exchange);
 			return GO_ON;
 		}
@@ -235,7 +253,7 @@ static void start_tunnel(struct proxy_exchange *exchange)
 	exchange->close_client = true;
 }
 
-static void refuse_response(struct proxy_exchange *exchange, const char *reason)
+void proxy_refuse_response(struct proxy_exchange *exchange, const char *reason)
 {
 	proxy_count(&exchange->proxy->counters.bad_responses, 1);
 	struct str site = exchange->peer ? exchange->peer->name : exchange->state->config->site;
@@ -251,21 +269,31 @@ static void refuse_response(struct proxy_exchange *exchange, const char *reason)
 	              STR_FMT(exchange->service->name), STR_FMT(site), reason);
 }
 
+static uint64_t time_since_start_us(const struct proxy_exchange *exchange)
+{
+	return http_loop_now_us(exchange->proxy->loop) - exchange->started_us;
+}
+
 /* Final, interim, or the start of another protocol. */
-static void handle_response_head(struct proxy_exchange *exchange)
+void proxy_exchange_respond(struct proxy_exchange *exchange)
 {
 	struct http_head *head = http_parser_head(exchange->response_parser);
 	bool interim = head->status < 200 && head->status != 101;
 	if (head->status == 101 && (!exchange->wants_upgrade || !head->upgrade || !exchange->request.complete)) {
-		refuse_response(exchange, !exchange->wants_upgrade ? "it switches protocols without being asked"
-		                          : !head->upgrade         ? "it switches protocols without saying to which"
-		                                                   : "it switches protocols in the middle of the request");
+		proxy_refuse_response(exchange, !exchange->wants_upgrade ? "it switches protocols without being asked"
+		                                : !head->upgrade         ? "it switches protocols without saying to which"
+		                                                 : "it switches protocols in the middle of the request");
 		return;
 	}
 	if (interim && exchange->minor == 0) { /* HTTP/1.0 knows none */
 		http_parser_start(exchange->response_parser, exchange->method);
 		return;
 	}
+	bool streams = exchange->trial && exchange->trial->streams;
+	if (exchange->peer && (!exchange->trial || streams))
+		proxy_peer_answered(exchange->peer, exchange->has_body ? 0 : time_since_start_us(exchange));
+	if (streams && !interim && proxy_trial_refused(exchange, head))
+		return;
 	proxy_build_response(exchange, head);
 	if (interim) {
 		http_parser_start(exchange->response_parser, exchange->method);
@@ -288,14 +316,14 @@ static void read_response_head(struct proxy_exchange *exchange)
 		uint32_t body, length;
 		enum http_progress progress = http_parser_feed(exchange->response_parser, &conn->in, &body, &length);
 		if (progress == HTTP_PROGRESS_HEAD) {
-			handle_response_head(exchange);
+			proxy_exchange_respond(exchange);
 			continue;
 		}
-		if (progress == HTTP_PROGRESS_BROKEN || (conn->in.at && !make_room(conn))) {
+		if (progress == HTTP_PROGRESS_BROKEN || (conn->in.at && !proxy_make_room(conn))) {
 			/* Interim responses stay in the buffer with the head that they come before: this bounds them, too. */
 			const char *reason;
 			bool full = http_parser_bad(exchange->response_parser, &reason) == HTTP_OK;
-			refuse_response(exchange, full ? "its head, with what was sent ahead of it, is too large" : reason);
+			proxy_refuse_response(exchange, full ? "its head, with what was sent ahead of it, is too large" : reason);
 			return;
 		}
 		enum http_io io = http_conn_read(conn);
@@ -384,6 +412,17 @@ static enum verdict step_running(struct proxy_exchange *exchange)
 	return verdict;
 }
 
+static enum verdict step_gathering(struct proxy_exchange *exchange)
+{
+	return !exchange->client->conn.hung && proxy_trial_gather(exchange) ? GO_ON : BREAK;
+}
+
+/* The attempts are driven by their own connections. */
+static enum verdict step_trying(struct proxy_exchange *exchange)
+{
+	return exchange->client->conn.hung ? BREAK : GO_ON;
+}
+
 static enum verdict step_connecting(struct proxy_exchange *exchange)
 {
 	struct http_conn *conn = &exchange->link->conn;
@@ -391,7 +430,7 @@ static enum verdict step_connecting(struct proxy_exchange *exchange)
 		return BREAK;
 	if (conn->connecting)
 		return GO_ON;
-	if (conn->failed) {
+	if (!proxy_link_stands(exchange->link)) {
 		proxy_execute_failed(exchange, false);
 		return GO_ON;
 	}
@@ -445,10 +484,13 @@ static enum verdict step(struct proxy_exchange *exchange)
 {
 	switch (exchange->phase) {
 	case PROXY_READING: return read_head(exchange);
+	case PROXY_GATHERING: return step_gathering(exchange);
+	case PROXY_TRYING: return step_trying(exchange);
 	case PROXY_CONNECTING: return step_connecting(exchange);
 	case PROXY_RUNNING: return step_running(exchange);
 	case PROXY_TUNNEL: return step_tunnel(exchange);
 	case PROXY_ANSWERING: return step_answering(exchange);
+	case PROXY_COLLECTING: return proxy_collect(exchange) ? GO_ON : BREAK;
 	case PROXY_PENDING: break;
 	}
 	return GO_ON;
@@ -507,11 +549,13 @@ void proxy_exchange_client_late(struct proxy_exchange *exchange)
 	struct proxy_client *client = exchange->client;
 	struct proxy *proxy = exchange->proxy;
 	bool reading = exchange->phase == PROXY_READING;
-	bool sending_body = exchange->phase == PROXY_RUNNING && !exchange->request.complete && !exchange->response_head;
+	bool sending_body = exchange->phase == PROXY_GATHERING || exchange->phase == PROXY_COLLECTING ||
+	                    (exchange->phase == PROXY_RUNNING && !exchange->request.complete && !exchange->response_head);
 	bool server_takes_none = exchange->phase == PROXY_RUNNING && !exchange->request_over && !exchange->response_head &&
 	                         (exchange->request.first < exchange->request.count ||
 	                          exchange->request.head_sent < exchange->request.head.length);
-	bool waiting_for_us = exchange->phase == PROXY_CONNECTING || exchange->phase == PROXY_PENDING ||
+	bool waiting_for_us = exchange->phase == PROXY_TRYING || exchange->phase == PROXY_CONNECTING ||
+	                      exchange->phase == PROXY_PENDING ||
 	                      (exchange->phase == PROXY_RUNNING && exchange->request.complete &&
 	                       exchange->response.first == exchange->response.count &&
 	                       exchange->response.head_sent == exchange->response.head.length);
@@ -559,14 +603,17 @@ static void exchange_expired(struct http_timer *timer)
 	if (exchange->link)
 		proxy_link_give(exchange->link, false);
 	exchange->link = NULL;
-	struct str site = exchange->peer ? exchange->peer->name : exchange->state->config->site;
+	bool several = exchange->phase == PROXY_TRYING || exchange->phase == PROXY_GATHERING;
+	struct str here = exchange->state->config->site;
+	struct str site = several ? STR("") : exchange->peer ? exchange->peer->name : here;
 	struct proxy_problem problem = {.status = 504,
 	                                .type = "request-timeout",
 	                                .title = "The request took too long",
 	                                .error = "http_response_timeout",
 	                                .site = site,
 	                                .close = !exchange->request.complete};
-	proxy_problem(exchange, &problem, "%.*s did not answer within the time that a request may take", STR_FMT(site));
+	proxy_problem(exchange, &problem, "%.*s did not answer within the time that a request may take",
+	              STR_FMT(several ? STR("its sites") : site));
 	if (proxy_exchange_step(exchange))
 		proxy_client_run(client);
 }

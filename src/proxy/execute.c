@@ -1,7 +1,9 @@
-/* Sending a request to where it is to run: an instance of the service here, or the agent of another site. */
+/* Sending a request to the one place where it is to run: an instance of the service here, or the agent of another site. Where
+ * there are several places, see trial.c; a body that is too large to be kept comes back here. */
 #include "proxy/proxy_int.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- The head that is sent -------------------------------------------------------------------------------------- */
@@ -89,11 +91,12 @@ static void put_forwarded(struct proxy_exchange *exchange, struct http_head *hea
 {
 	struct str client = str_of(exchange->client->address);
 	struct http_field *host = http_find(head, HTTP_FIELD_HOST);
+	bool secure = http_conn_is_tls(&exchange->client->conn);
 	continue_list(head, HTTP_FIELD_X_FORWARDED_FOR, STR("X-Forwarded-For"), out);
 	buf_put(out, client);
 	buf_put(out, STR("\r\n"));
 	if (!http_find(head, HTTP_FIELD_X_FORWARDED_PROTO))
-		buf_put(out, STR("X-Forwarded-Proto: http\r\n"));
+		buf_put(out, secure ? STR("X-Forwarded-Proto: https\r\n") : STR("X-Forwarded-Proto: http\r\n"));
 	if (host && !http_find(head, HTTP_FIELD_X_FORWARDED_HOST)) {
 		buf_put(out, STR("X-Forwarded-Host: "));
 		buf_put(out, http_field_value(head, host));
@@ -103,7 +106,8 @@ static void put_forwarded(struct proxy_exchange *exchange, struct http_head *hea
 	bool six = memchr(client.at, ':', client.length) != NULL;
 	buf_put(out, six ? STR("for=\"[") : STR("for="));
 	buf_put(out, client);
-	buf_put(out, six ? STR("]\";proto=http\r\n") : STR(";proto=http\r\n"));
+	buf_put(out, six ? STR("]\";proto=http") : STR(";proto=http"));
+	buf_put(out, secure ? STR("s\r\n") : STR("\r\n"));
 }
 
 static void put_framing(struct proxy_exchange *exchange, const struct http_head *head, struct buf *out)
@@ -114,9 +118,8 @@ static void put_framing(struct proxy_exchange *exchange, const struct http_head 
 	}
 }
 
-static void build_request(struct proxy_exchange *exchange, struct http_head *head)
+void proxy_build_request(struct proxy_exchange *exchange, struct http_head *head, struct buf *out)
 {
-	struct buf *out = &exchange->request.head;
 	struct str protocol = wanted_protocol(head);
 	exchange->wants_upgrade = protocol.length > 0;
 	buf_put(out, http_method_name(exchange->method));
@@ -132,11 +135,11 @@ static void build_request(struct proxy_exchange *exchange, struct http_head *hea
 	put_forwarded(exchange, head, out);
 	if (!http_has(head, HTTP_FIELD_HOST)) {
 		buf_put(out, STR("Host: "));
-		buf_put(out, str_of(exchange->target_server->address->text));
+		buf_put(out, str_of(exchange->target_server->address.text));
 		buf_put(out, STR("\r\n"));
 	}
 	if (exchange->peer) {
-		proxy_hop_sign(exchange, out);
+		proxy_hop_put(exchange, out);
 		buf_put(out, STR("Scope: "));
 		buf_put(out, exchange->scope);
 		buf_put(out, STR("\r\n"));
@@ -154,10 +157,12 @@ static void build_request(struct proxy_exchange *exchange, struct http_head *hea
 	buf_put(out, STR("\r\n"));
 }
 
+static const char no_instance_error[] = "destination_unavailable";
+
 /* ---- Which server ----------------------------------------------------------------------------------------------- */
 
 /* The instance with the fewest requests under way, of those that are not known to be down; they take turns. */
-static struct proxy_target *choose_instance(struct proxy_exchange *exchange)
+struct proxy_target *proxy_choose_instance(struct proxy_exchange *exchange)
 {
 	struct proxy_backend *backend = &exchange->state->backends[exchange->service->index];
 	uint32_t count = exchange->service->instances_count;
@@ -177,12 +182,18 @@ static void refuse_no_instance(struct proxy_exchange *exchange)
 	struct proxy_problem problem = {.status = 503,
 	                                .type = "no-instance",
 	                                .title = "No instance of the service can be reached",
-	                                .error = "destination_unavailable",
+	                                .error = no_instance_error,
 	                                .site = site,
 	                                .close = !exchange->request.complete && exchange->has_body};
-	proxy_problem(exchange, &problem, "none of the %u instance%s of %.*s at %.*s can be reached",
-	              exchange->service->instances_count, exchange->service->instances_count == 1 ? "" : "s",
-	              STR_FMT(exchange->service->name), STR_FMT(site));
+	/* One reason is enough; often it is the same for all. */
+	const struct proxy_backend *backend = &exchange->state->backends[exchange->service->index];
+	uint32_t count = exchange->service->instances_count, last = 0;
+	while (last + 1 < count && backend->instances[last].why[0] == '\0')
+		last++;
+	const char *why = backend->instances[last].why;
+	proxy_problem(exchange, &problem, "none of the %u instance%s of %.*s at %.*s can be reached%s%s%s%s", count,
+	              count == 1 ? "" : "s", STR_FMT(exchange->service->name), STR_FMT(site), *why ? "; " : "",
+	              *why ? backend->instances[last].address.text : "", *why ? ": " : "", why);
 }
 
 static void refuse_unreachable(struct proxy_exchange *exchange, const char *why, bool timeout, const char *error)
@@ -195,41 +206,58 @@ static void refuse_unreachable(struct proxy_exchange *exchange, const char *why,
 	                                .site = site,
 	                                .close = !exchange->request.complete && exchange->has_body};
 	proxy_problem(exchange, &problem, "the agent of %.*s (%s) cannot be reached: %s", STR_FMT(site),
-	              exchange->peer->address.text, why);
+	              exchange->peer->target.address.text, why);
 }
 
-static const char *proxy_error_of(int error)
+const char *proxy_error_of(int error)
 {
 	return error == ECONNREFUSED ? "connection_refused"
 	       : error == ETIMEDOUT  ? "connection_timeout"
 	                             : "destination_unavailable";
 }
 
-/* Starts the request on a connection to the chosen server; goes on to other instances while one cannot be connected. */
-static void start(struct proxy_exchange *exchange, bool fresh)
+/* No connection to the place comes about, and nothing of the request was sent. True: there is another place to try. */
+static bool site_failed(struct proxy_exchange *exchange, const char *why, bool timeout, const char *error)
+{
+	if (exchange->trial)
+		return proxy_trial_move(exchange, error);
+	if (exchange->peer)
+		refuse_unreachable(exchange, why, timeout, error);
+	else
+		refuse_no_instance(exchange);
+	return false;
+}
+
+/* What the failure says of the server. A peer is judged by its path (health.c), not left out like an instance. */
+static void note_failure(struct proxy_exchange *exchange, struct proxy_target *target, bool connecting, bool refused)
+{
+	if (!exchange->peer) {
+		if (connecting)
+			proxy_target_failed(target);
+		return;
+	}
+	if (connecting)
+		proxy_count(&exchange->proxy->counters.upstream_failures, 1);
+	proxy_peer_failed(exchange->peer, refused);
+}
+
+/* Goes on to other instances while one cannot be connected, and to other places where there are any. */
+void proxy_execute_start(struct proxy_exchange *exchange, bool fresh)
 {
 	struct err err;
 	for (;;) {
-		struct proxy_target *target = exchange->peer
-		                                  ? &exchange->state->peers[exchange->peer - exchange->state->config->peers]
-		                                  : choose_instance(exchange);
-		if (!target) {
-			refuse_no_instance(exchange);
-			return;
+		struct proxy_target *target = exchange->peer ? &exchange->peer->target : proxy_choose_instance(exchange);
+		bool left = target != NULL;
+		if (left) {
+			exchange->target_server = target;
+			exchange->attempts++;
+			if (proxy_target_take(target, exchange, fresh, &err) == 0)
+				break;
+			note_failure(exchange, target, true, false);
+			left = !exchange->peer && exchange->attempts <= exchange->service->instances_count;
 		}
-		exchange->target_server = target;
-		exchange->attempts++;
-		if (proxy_target_take(target, exchange, fresh, &err) == 0)
-			break;
-		proxy_target_failed(target);
-		if (exchange->peer) {
-			refuse_unreachable(exchange, err.text, false, "connection_refused");
+		if (!left && !site_failed(exchange, err.text, false, exchange->peer ? "connection_refused" : no_instance_error))
 			return;
-		}
-		if (exchange->attempts > exchange->service->instances_count) {
-			refuse_no_instance(exchange);
-			return;
-		}
 	}
 	struct proxy_link *link = exchange->link;
 	exchange->request.to = &link->conn;
@@ -242,21 +270,25 @@ static void start(struct proxy_exchange *exchange, bool fresh)
 
 void proxy_execute(struct proxy_exchange *exchange, struct http_head *head)
 {
-	const struct proxy_config *config = exchange->state->config;
+	if (exchange->trial) {
+		proxy_trial_begin(exchange, head);
+		return;
+	}
 	if (exchange->peer) {
+		proxy_peer_used(exchange->peer);
 		proxy_count(&exchange->proxy->counters.forwarded, 1);
-		exchange->target_server = &exchange->state->peers[exchange->peer - config->peers];
+		exchange->target_server = &exchange->peer->target;
 	} else {
 		if (exchange->lease)
 			proxy_uncarried_begin(exchange, head);
 		exchange->target_server = &exchange->state->backends[exchange->service->index].instances[0];
 	}
-	build_request(exchange, head);
+	proxy_build_request(exchange, head, &exchange->request.head);
 	if (!proxy_stream_prime(&exchange->request)) {
 		proxy_refuse_request(exchange);
 		return;
 	}
-	start(exchange, false);
+	proxy_execute_start(exchange, false);
 }
 
 /* ---- What failed ------------------------------------------------------------------------------------------------ */
@@ -266,13 +298,15 @@ void proxy_execute(struct proxy_exchange *exchange, struct http_head *head)
 static bool may_repeat(const struct proxy_exchange *exchange, bool timeout)
 {
 	const struct proxy_link *link = exchange->link;
+	if (exchange->peer && exchange->peer->shut_out)
+		return false;
 	if (exchange->request.sent_bytes == 0)
 		return true;
 	return link->reused && !timeout && link->conn.in.end == 0 && http_method_is_safe(exchange->method) &&
 	       !exchange->has_body;
 }
 
-static void answer_failed(struct proxy_exchange *exchange, bool timeout, int error)
+static void answer_failed(struct proxy_exchange *exchange, bool timeout, const char *reason)
 {
 	struct str site = exchange->peer ? exchange->peer->name : exchange->state->config->site;
 	const char *why = timeout ? "did not answer in time" : "closed the connection before it answered";
@@ -284,7 +318,7 @@ static void answer_failed(struct proxy_exchange *exchange, bool timeout, int err
 	                                .site = site,
 	                                .close = !exchange->request.complete && exchange->has_body};
 	proxy_problem(exchange, &problem, "%.*s at %.*s %s%s%s%s", STR_FMT(exchange->service->name), STR_FMT(site), why,
-	              error ? " (" : "", error ? strerror(error) : "", error ? ")" : "");
+	              *reason ? " (" : "", reason, *reason ? ")" : "");
 }
 
 void proxy_execute_failed(struct proxy_exchange *exchange, bool timeout)
@@ -293,26 +327,34 @@ void proxy_execute_failed(struct proxy_exchange *exchange, bool timeout)
 	bool connecting = exchange->phase == PROXY_CONNECTING;
 	bool repeat = may_repeat(exchange, timeout);
 	int error = link->conn.error;
+	char reason[PROXY_WHY_BYTES] = "";
+	if (exchange->peer && exchange->peer->shut_out)
+		snprintf(reason, sizeof(reason), "the site was shut out meanwhile");
+	else if (error)
+		snprintf(reason, sizeof(reason), "%s", http_conn_error_text(&link->conn));
 	struct proxy_target *target = link->target;
+	if (connecting || (!timeout && !link->reused))
+		note_failure(exchange, target, connecting, connecting && !timeout && error == ECONNREFUSED);
 	proxy_link_give(link, false);
 	exchange->link = NULL;
-	if (connecting)
-		proxy_target_failed(target);
-	else
+	exchange->reached |= exchange->request.sent_bytes > 0;
+	if (!connecting)
 		proxy_count(&exchange->proxy->counters.bad_responses, !repeat);
 	uint32_t most = exchange->peer ? 2 : exchange->service->instances_count + 1;
 	if (connecting && exchange->peer) {
-		refuse_unreachable(exchange, timeout ? "no connection in time" : strerror(error), timeout,
-		                   timeout ? "connection_timeout" : proxy_error_of(error));
+		if (site_failed(exchange, timeout ? "no connection in time" : reason, timeout,
+		                timeout ? "connection_timeout" : proxy_error_of(error)))
+			proxy_execute_start(exchange, false);
 	} else if (repeat && exchange->attempts <= most) {
 		proxy_count(&exchange->proxy->counters.retries, 1);
 		exchange->request.head_sent = 0;
 		exchange->request_over = false;
 		exchange->request.sent_bytes = 0;
-		start(exchange, true);
+		proxy_execute_start(exchange, true);
 	} else if (connecting) {
-		refuse_no_instance(exchange);
+		if (site_failed(exchange, "", timeout, no_instance_error))
+			proxy_execute_start(exchange, false);
 	} else {
-		answer_failed(exchange, timeout, error);
+		answer_failed(exchange, timeout, reason);
 	}
 }

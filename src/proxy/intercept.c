@@ -2,6 +2,7 @@
 #include "proxy/proxy_int.h"
 
 #include "base/check.h"
+#include "trust/trust.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -33,7 +34,7 @@ static void linger(struct proxy_client *client)
 	struct http_conn *conn = &client->conn;
 	if (!client->shut) {
 		client->shut = true;
-		shutdown(conn->source.fd, SHUT_WR);
+		http_conn_end(conn);
 		http_timer_clear(conn->loop, &conn->timer);
 		http_timer_set(conn->loop, &conn->timer, PROXY_LINGER_MS);
 	}
@@ -88,14 +89,33 @@ void proxy_client_run(struct proxy_client *client)
 	}
 }
 
+/* Nobody came in: a scanner, a client that does not trust us, or one that we do not. */
+static void note_no_handshake(struct proxy_client *client, const char *why)
+{
+	proxy_count(&client->proxy->counters.tls_failures, 1);
+	log_event(client->proxy->shared->log, LOG_DEBUG, "a TLS handshake failed", LOG_STR("from", str_of(client->address)),
+	          LOG_STR("why", str_of(why)));
+}
+
 static void client_changed(struct http_conn *conn)
 {
-	proxy_client_run((struct proxy_client *)conn);
+	struct proxy_client *client = (struct proxy_client *)conn;
+	if (conn->connecting)
+		return; /* the handshake goes on */
+	if (!client->greeted && conn->failed)
+		note_no_handshake(client, http_conn_error_text(conn));
+	client->greeted = true;
+	if (conn->failed && !client->exchange)
+		proxy_client_close(client);
+	else
+		proxy_client_run(client);
 }
 
 static void client_expired(struct http_conn *conn)
 {
 	struct proxy_client *client = (struct proxy_client *)conn;
+	if (!client->greeted)
+		note_no_handshake(client, "it was not complete in time");
 	if (client->exchange)
 		proxy_exchange_client_late(client->exchange);
 	else
@@ -128,6 +148,11 @@ void proxy_client_accept(struct http_listener *listener, int fd, const struct so
 		free(client);
 		return;
 	}
+	if (front->kind == PROXY_FRONT_PEER)
+		http_conn_tls_accept(&client->conn, proxy->mesh->server);
+	else if (front->tls)
+		http_conn_tls_accept(&client->conn, front->tls);
+	client->greeted = !client->conn.connecting;
 	client->next = proxy->clients;
 	if (proxy->clients)
 		proxy->clients->previous = client;
@@ -135,7 +160,8 @@ void proxy_client_accept(struct http_listener *listener, int fd, const struct so
 	proxy->clients_count++;
 	proxy_count(&proxy->counters.clients, 1);
 	proxy_count(&proxy->counters.client_connections, 1);
-	http_timer_set(proxy->loop, &client->conn.timer, proxy->state->config->timeouts.idle_ms);
+	const struct proxy_timeouts *timeouts = &proxy->state->config->timeouts;
+	http_timer_set(proxy->loop, &client->conn.timer, client->greeted ? timeouts->idle_ms : timeouts->header_ms);
 }
 
 /* ---- The stages of a request ------------------------------------------------------------------------------------- */
@@ -159,20 +185,131 @@ static unsigned count_own_via(const struct proxy_exchange *exchange, const struc
 	return count;
 }
 
-static void call_api(struct proxy_exchange *exchange, const struct http_head *head)
+static void call_api(struct proxy_exchange *exchange)
 {
 	struct proxy_shared *shared = exchange->proxy->shared;
+	struct proxy_client *client = exchange->client;
 	exchange->phase = PROXY_PENDING;
 	exchange->response.from = NULL;
-	exchange->close_client |= exchange->has_body;
-	if (!exchange->has_body)
-		exchange->request.complete = true;
 	struct proxy_call call = {.exchange = exchange,
 	                          .loop = exchange->proxy->loop,
-	                          .method = http_method_name(head->method),
-	                          .target = http_target(head)};
+	                          .method = http_method_name(exchange->method),
+	                          .target = exchange->target,
+	                          .body = buf_str(&exchange->body),
+	                          .peer = client->kind == PROXY_FRONT_PEER,
+	                          .from = client->peer,
+	                          .from_name = str_of(client->peer_name),
+	                          .address = client->address};
 	shared->api(shared->api_context, &call);
 	exchange->deferred = exchange->phase == PROXY_PENDING;
+}
+
+bool proxy_collect(struct proxy_exchange *exchange)
+{
+	struct http_conn *conn = &exchange->client->conn;
+	for (;;) {
+		uint32_t body = 0, length = 0;
+		enum http_progress progress = http_parser_feed(exchange->request_parser, &conn->in, &body, &length);
+		if (progress == HTTP_PROGRESS_BROKEN) {
+			proxy_refuse_request(exchange);
+			return true;
+		}
+		if (length > 0)
+			buf_put(&exchange->body, str_make(conn->in.at + body, length));
+		if (exchange->body.length > LIMIT_API_BODY_BYTES) {
+			struct proxy_problem problem = {
+				.status = 413, .type = "body-too-long", .title = "The body is too long", .close = true};
+			proxy_problem(exchange, &problem, "a request to the API may have a body of %d bytes", LIMIT_API_BODY_BYTES);
+			return true;
+		}
+		if (progress == HTTP_PROGRESS_DONE) {
+			exchange->request.complete = true;
+			call_api(exchange);
+			return true;
+		}
+		if (conn->in.start == conn->in.end)
+			conn->in.start = conn->in.end = 0;
+		enum http_io io = http_conn_read(conn);
+		if (io != HTTP_IO_SOME)
+			return io == HTTP_IO_BLOCKED;
+	}
+}
+
+/* The target lives in the buffer that the body is read into next. */
+static void start_api(struct proxy_exchange *exchange, const struct http_head *head)
+{
+	struct str target = http_target(head);
+	exchange->target = str_make(arena_copy(&exchange->arena, target.at, target.length), target.length);
+	if (exchange->has_body) {
+		exchange->phase = PROXY_COLLECTING;
+		return;
+	}
+	exchange->request.complete = true;
+	call_api(exchange);
+}
+
+/* ---- Other agents ------------------------------------------------------------------------------------------------ */
+
+static int refuse_peer(struct proxy_exchange *exchange, const struct proxy_problem *problem, const char *detail)
+{
+	proxy_count(&exchange->proxy->counters.refused_peers, 1);
+	proxy_problem(exchange, problem, "%s", detail);
+	return -1;
+}
+
+/* Who is at the other end, by the certificate that it proved to have. The chain was checked in the handshake. */
+static void meet_peer(struct proxy_client *client)
+{
+	struct buf der = {0};
+	struct trust_certificate about;
+	client->known = true;
+	if (http_conn_certificate(&client->conn, &der) && trust_certificate_read(buf_str(&der), &about, NULL) == 0) {
+		client->peer = about.id;
+		memcpy(client->peer_name, about.name, sizeof(client->peer_name));
+	}
+	buf_free(&der);
+}
+
+/* Only sites that are not shut out; one that was not heard of yet has a certificate of our authority all the same. */
+static int check_peer(struct proxy_exchange *exchange)
+{
+	struct proxy_client *client = exchange->client;
+	if (!client->known)
+		meet_peer(client);
+	static const struct proxy_problem stranger = {.status = 403,
+	                                              .type = "not-a-peer",
+	                                              .title = "Only agents may connect here",
+	                                              .error = "http_request_denied",
+	                                              .close = true};
+	static const struct proxy_problem revoked = {.status = 403,
+	                                             .type = "revoked",
+	                                             .title = "This site was shut out",
+	                                             .error = "http_request_denied",
+	                                             .close = true};
+	if (client->peer == 0)
+		return refuse_peer(exchange, &stranger,
+		                   "this port is for other agents, who show a certificate of this mesh; a new site joins with "
+		                   "`cheops site join`");
+	if (site_snapshot_is_removed(exchange->proxy->mesh->sites, client->peer))
+		return refuse_peer(exchange, &revoked,
+		                   "the certificate of this site was revoked, or the site was removed from the mesh");
+	return 0;
+}
+
+/* Is it for Cheops itself? Requests of users say with a hop header which service they are for. */
+static bool is_for_api(const struct proxy_client *client, const struct http_head *head)
+{
+	static const struct str prefix = STR_INIT("/cheops/v1/");
+	struct str target = http_target(head);
+	if (client->kind == PROXY_FRONT_API)
+		return true;
+	return client->kind == PROXY_FRONT_PEER && !http_has(head, HTTP_FIELD_CHEOPS_HOP) &&
+	       target.length >= prefix.length && memcmp(target.at, prefix.at, prefix.length) == 0;
+}
+
+static bool asks_to_join(const struct http_head *head)
+{
+	return str_equal(http_target(head), STR("/cheops/v1/join"));
 }
 
 /* The service that the request is addressed to: by the front that it came in by, or by what the other agent says. */
@@ -180,7 +317,7 @@ static int find_service(struct proxy_exchange *exchange, struct http_head *head)
 {
 	struct proxy_client *client = exchange->client;
 	if (client->kind == PROXY_FRONT_PEER)
-		return proxy_hop_check(exchange, head);
+		return check_peer(exchange) != 0 || proxy_hop_check(exchange, head) != 0 ? -1 : proxy_policy_admit(exchange);
 	struct http_field *hop;
 	while ((hop = http_find(head, HTTP_FIELD_CHEOPS_HOP)) != NULL) {
 		hop->dropped = true;
@@ -226,8 +363,10 @@ static int check_max_forwards(struct proxy_exchange *exchange, const struct http
 
 void proxy_intercept(struct proxy_exchange *exchange, struct http_head *head)
 {
-	if (exchange->client->kind == PROXY_FRONT_API) {
-		call_api(exchange, head);
+	if (is_for_api(exchange->client, head)) {
+		bool open = exchange->client->kind == PROXY_FRONT_API || asks_to_join(head);
+		if (open || check_peer(exchange) == 0)
+			start_api(exchange, head);
 		return;
 	}
 	if (find_service(exchange, head) != 0)

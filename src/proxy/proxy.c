@@ -29,6 +29,8 @@ struct proxy *proxy_new(struct http_loop *loop, struct proxy_shared *shared)
 	CHECK(proxy);
 	proxy->loop = loop;
 	proxy->shared = shared;
+	proxy->scopes = scope_cache_new(shared->hash_key);
+	map_init(&proxy->peers, shared->hash_key);
 	return proxy;
 }
 
@@ -39,21 +41,20 @@ static void make_via(struct proxy_state *state)
 {
 	buf_put(&state->via, STR("Via: 1.1 "));
 	size_t start = state->via.length;
-	proxy_percent_encode(&state->via, state->config->site);
+	percent_encode(&state->via, state->config->site);
 	size_t length = state->via.length - start;
 	buf_put(&state->via, STR("\r\n"));
 	state->via_name = str_make(state->via.at + start, length);
 }
 
 /* The name of a metric is a token as well; there, other characters become `_`. */
-static void make_metric(struct proxy_state *state)
+void proxy_put_metric(struct buf *out, struct str site)
 {
-	struct str site = state->config->site;
 	for (size_t i = 0; i < site.length; i++) {
 		unsigned char c = (unsigned char)site.at[i];
 		bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 		bool token = letter || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
-		buf_put_char(&state->metric, (char)(token ? c : '_'));
+		buf_put_char(out, (char)(token ? c : '_'));
 	}
 }
 
@@ -64,26 +65,28 @@ static struct proxy_state *state_new(struct proxy *proxy, struct proxy_config *c
 	state->proxy = proxy;
 	state->config = proxy_config_keep(config);
 	state->current = true;
-	state->scopes = scope_cache_new(proxy->shared->hash_key);
-	state->signer = proxy_signer_new(config);
 	make_via(state);
-	make_metric(state);
+	proxy_put_metric(&state->metric, config->site);
 	state->backends = calloc(config->services_count, sizeof(*state->backends));
-	state->peers = calloc(config->peers_count + 1, sizeof(*state->peers));
-	CHECK(state->backends && state->peers);
+	CHECK(state->backends);
 	for (uint32_t i = 0; i < config->services_count; i++) {
 		const struct proxy_service *service = &config->services[i];
 		struct proxy_backend *backend = &state->backends[i];
 		backend->service = service;
 		backend->instances = calloc(service->instances_count, sizeof(*backend->instances));
 		CHECK(backend->instances);
-		for (uint32_t n = 0; n < service->instances_count; n++)
-			proxy_target_init(&backend->instances[n], state, &service->instances[n]);
+		for (uint32_t n = 0; n < service->instances_count; n++) {
+			proxy_target_init(&backend->instances[n], proxy, &service->instances[n]);
+			backend->instances[n].tls = service->instances_tls;
+			backend->instances[n].tls_name = service->instances_tls ? service->instances_names[n] : NULL;
+		}
 		for (uint32_t n = 0; n < service->carry_count; n++)
 			state->forwarding |= service->carry[n].kind >= PROXY_CARRY_TRACEPARENT;
 	}
-	for (uint32_t i = 0; i < config->peers_count; i++)
-		proxy_target_init(&state->peers[i], state, &config->peers[i].address);
+	state->quotas = calloc(config->policy.rules_count + 1, sizeof(struct proxy_quota *));
+	CHECK(state->quotas);
+	for (uint32_t i = 0; i < config->policy.rules_count; i++)
+		state->quotas[i] = proxy_quota_take(proxy->shared->quotas, config->policy.rules[i].name);
 	return state;
 }
 
@@ -92,11 +95,11 @@ static void state_free(struct proxy_state *state)
 	for (uint32_t i = 0; i < state->config->services_count; i++)
 		free(state->backends[i].instances);
 	free(state->backends);
-	free(state->peers);
+	for (uint32_t i = 0; i < state->config->policy.rules_count; i++)
+		proxy_quota_give(state->proxy->shared->quotas, state->quotas[i]);
+	free(state->quotas);
 	buf_free(&state->via);
 	buf_free(&state->metric);
-	proxy_signer_free(state->signer);
-	scope_cache_free(state->scopes);
 	proxy_config_drop(state->config);
 	free(state);
 }
@@ -114,8 +117,6 @@ static void state_retire(struct proxy_state *state)
 	for (uint32_t i = 0; i < state->config->services_count; i++)
 		for (uint32_t n = 0; n < state->config->services[i].instances_count; n++)
 			proxy_target_close(&state->backends[i].instances[n]);
-	for (uint32_t i = 0; i < state->config->peers_count; i++)
-		proxy_target_close(&state->peers[i]);
 	proxy_state_release(state);
 }
 
@@ -137,11 +138,13 @@ static struct proxy_front *find_front(struct proxy *proxy, const char *address)
 /* Opens a front, or gives one that is open its new meaning. */
 static void set_front(struct proxy *proxy, enum proxy_front_kind kind, uint32_t service, const char *address, int fd)
 {
+	const struct proxy_config *config = proxy->state->config;
 	struct proxy_front *front = fd < 0 ? find_front(proxy, address) : calloc(1, sizeof(*front));
 	CHECK(front);
 	front->proxy = proxy;
 	front->kind = kind;
 	front->service = service;
+	front->tls = kind == PROXY_FRONT_SERVICE ? config->services[service].front_tls : NULL;
 	front->wanted = true;
 	if (fd < 0)
 		return;
@@ -203,7 +206,7 @@ void proxy_configure(struct proxy *proxy, struct proxy_config *config, const int
 	struct proxy_state *before = proxy->state;
 	proxy->state = state_new(proxy, config);
 	set_front(proxy, PROXY_FRONT_API, 0, config->api.text, descriptors[0]);
-	if (config->peer.length)
+	if (config->meshed)
 		set_front(proxy, PROXY_FRONT_PEER, 0, config->peer.text, descriptors[1]);
 	for (uint32_t i = 0; i < config->services_count; i++)
 		set_front(proxy, PROXY_FRONT_SERVICE, i, config->services[i].front.text, descriptors[2 + i]);
@@ -213,6 +216,33 @@ void proxy_configure(struct proxy *proxy, struct proxy_config *config, const int
 	drop_kept(proxy); /* made under other limits */
 	move_clients(proxy, before->config, config);
 	state_retire(before);
+}
+
+/* Connections of sites that were shut out end now, whatever they are at; so do requests that run there. */
+static void shut_out(struct proxy *proxy, const struct site_snapshot *sites)
+{
+	for (struct proxy_client *client = proxy->clients, *next; client; client = next) {
+		next = client->next;
+		struct proxy_exchange *exchange = client->exchange;
+		if (client->peer && site_snapshot_is_removed(sites, client->peer)) {
+			if (exchange)
+				proxy_exchange_break(exchange);
+			else
+				proxy_client_close(client);
+		} else if (exchange && exchange->peer && exchange->link &&
+		           site_snapshot_is_removed(sites, exchange->peer->id)) {
+			proxy_exchange_link_failed(exchange, false);
+		}
+	}
+}
+
+void proxy_set_mesh(struct proxy *proxy, struct proxy_mesh *mesh)
+{
+	proxy_mesh_drop(proxy->mesh);
+	proxy->mesh = mesh ? proxy_mesh_keep(mesh) : NULL;
+	proxy_peers_review(proxy);
+	if (mesh && mesh->sites->removed_count > 0)
+		shut_out(proxy, mesh->sites);
 }
 
 /* ---- The end ---------------------------------------------------------------------------------------------------- */
@@ -261,7 +291,10 @@ void proxy_free(struct proxy *proxy)
 			proxy_client_close(client);
 	}
 	drop_kept(proxy);
+	proxy_set_mesh(proxy, NULL);
+	map_free(&proxy->peers);
 	if (proxy->state)
 		state_retire(proxy->state);
+	scope_cache_free(proxy->scopes);
 	free(proxy);
 }

@@ -14,6 +14,7 @@
 
 #include "http/http.h"
 #include "scope/scope.h"
+#include "site/site.h"
 
 #include "base/log.h"
 
@@ -45,15 +46,32 @@ struct proxy_service {
 	struct http_address *instances;
 	uint32_t instances_count;
 	struct proxy_carry carry[PROXY_CARRY_MOST];
-	uint32_t carry_count; /* 0: it forwards nothing */
-	struct str version;   /* "" if not said */
+	uint32_t carry_count;               /* 0: it forwards nothing */
+	struct str version;                 /* "" if not said */
+	struct http_tls *front_tls;         /* of the connections of clients; NULL: in the clear */
+	struct http_tls *instances_tls;     /* of those to instances */
+	const char *const *instances_names; /* that each instance has to prove; with instances_tls */
 };
 
-struct proxy_peer {
+/* What peers may ask of this site. The first rule that names a peer decides; peers that none names are all welcome, or all
+ * refused. Rates and numbers count for all peers of a rule together, and all loops. */
+struct proxy_rule {
 	struct str name;
-	struct http_address address;
-	uint32_t site;  /* its number in the view */
-	int64_t rtt_us; /* as configured, or SCOPE_RTT_UNKNOWN */
+	const struct str *sites;
+	uint32_t sites_count; /* 0: whatever it is called */
+	const struct site_tag *tags;
+	uint32_t tags_count; /* that a peer must have, all of them */
+	uint64_t services;   /* that it may ask, a bit each */
+	bool all_services;
+	bool read, write;    /* safe methods, and the others */
+	uint32_t rate;       /* requests per second; 0: no limit */
+	uint32_t concurrent; /* requests at once; 0: no limit */
+};
+
+struct proxy_policy {
+	bool refuse_others;
+	struct proxy_rule *rules;
+	uint32_t rules_count;
 };
 
 struct proxy_timeouts {
@@ -69,24 +87,67 @@ struct proxy_config {
 	atomic_uint references;
 	struct arena arena; /* of everything here */
 	struct str site;
-	uint32_t site_index; /* in the view */
 	struct http_address api;
-	struct http_address peer; /* where other agents connect; length 0: nowhere */
-	char hop_key[32];         /* secret shared by the agents, derived from what is configured */
+	struct http_address peer;      /* where other agents connect; length 0: nowhere */
+	struct site_address advertise; /* where they meet this one; family 0: not known */
+	const char *state;             /* the folder of what the agent keeps */
+	bool meshed;                   /* this site has an identity there: it listens for other agents */
+	const struct site_tag *tags;
+	uint32_t tags_count;
 	uint32_t threads;
 	enum log_level log_level;
 	struct proxy_service *services;
 	uint32_t services_count;
-	struct proxy_peer *peers;
-	uint32_t peers_count;
 	struct proxy_timeouts timeouts;
 	struct http_limits limits;
-	uint32_t connections;   /* per loop, of clients */
-	struct scope_view view; /* sites: this one and the peers; services: ours, everywhere */
+	uint32_t connections; /* per loop, of clients */
+	struct proxy_policy policy;
 };
 
 struct proxy_config *proxy_config_keep(struct proxy_config *config);
 void proxy_config_drop(struct proxy_config *config);
+
+/* ---- The other sites -------------------------------------------------------------------------------------------- */
+
+/* What the loops know of the other sites, and how they talk to them. It never changes; a new one takes its place whenever a
+ * site comes, goes or changes, or a certificate does. */
+struct proxy_mesh {
+	atomic_uint references;
+	struct site_snapshot *sites;
+	struct http_tls *server; /* for connections of other agents; NULL: in the clear */
+	struct http_tls *client; /* for connections to them */
+};
+
+/* Takes over the references that it is given. */
+struct proxy_mesh *proxy_mesh_new(struct site_snapshot *sites, struct http_tls *server, struct http_tls *client);
+struct proxy_mesh *proxy_mesh_keep(struct proxy_mesh *mesh);
+void proxy_mesh_drop(struct proxy_mesh *mesh);
+
+/* ---- Paths to other sites ---------------------------------------------------------------------------------------- */
+
+/* What the data path itself says of another site, by requests and probes; gossip has no say in it. */
+enum proxy_path_state {
+	PROXY_PATH_UNKNOWN, /* nobody works with it */
+	PROXY_PATH_UP,
+	PROXY_PATH_DOWN,
+};
+
+const char *proxy_path_state_name(enum proxy_path_state state); /* "unknown", "up", "down" */
+
+struct proxy_path {
+	enum proxy_path_state state;
+	bool answered; /* at some time, */
+	uint64_t answer_age_ms;
+	uint64_t rtt_us; /* smoothed; 0: not measured */
+	uint64_t variation_us;
+};
+
+/* Shared by the loops, which tell, and anybody, who may read. */
+struct proxy_paths;
+struct proxy_paths *proxy_paths_new(struct hash_key key);
+void proxy_paths_free(struct proxy_paths *paths);
+/* Any thread. False: no loop has worked with that site. */
+bool proxy_paths_read(struct proxy_paths *paths, site_id id, struct proxy_path *path);
 
 /* ---- What all loops share --------------------------------------------------------------------------------------- */
 
@@ -105,7 +166,18 @@ void proxy_config_drop(struct proxy_config *config);
 	X(bad_responses, "cheops_bad_responses_total", "Responses of a service or peer that were malformed or cut short")  \
 	X(upstream_failures, "cheops_upstream_failures_total", "Connections to services or peers that failed")             \
 	X(retries, "cheops_retries_total", "Requests sent again because the first attempt cannot have been acted on")      \
-	X(forged_hops, "cheops_forged_hops_total", "Hop headers that were not made by a peer")                             \
+	X(failovers, "cheops_failovers_total", "Requests that went on to another site because one had failed")             \
+	X(races, "cheops_races_total", "Further sites asked while the answer of one was still awaited")                    \
+	X(cancelled, "cheops_cancelled_attempts_total", "Attempts given up: another site answered, or the client left")    \
+	X(skipped, "cheops_skipped_sites_total", "Sites passed over because the data path to them was down")               \
+	X(probes, "cheops_path_probes_total", "Probes sent to other sites on the data path")                               \
+	X(probe_failures, "cheops_path_probe_failures_total", "Probes that were not answered in time")                     \
+	X(lost_paths, "cheops_paths_lost_total", "Times that the data path to a site went down")                           \
+	X(forged_hops, "cheops_forged_hops_total", "Hop headers that did not come from a peer")                            \
+	X(policy_refused, "cheops_policy_refused_total", "Requests of peers that the policy does not allow")               \
+	X(policy_limited, "cheops_policy_limited_total", "Requests of peers beyond a rate or number of the policy")        \
+	X(tls_failures, "cheops_tls_failures_total", "Connections of clients and peers whose TLS handshake failed")        \
+	X(refused_peers, "cheops_refused_peers_total", "Requests on the port for peers from those who are none")           \
 	X(loops, "cheops_loops_total", "Requests refused because they went round in a loop")                               \
 	X(client_connections, "cheops_client_connections_total", "Connections accepted")                                   \
 	X(refused_connections, "cheops_refused_connections_total",                                                         \
@@ -129,6 +201,11 @@ struct proxy_memory;
 struct proxy_memory *proxy_memory_new(struct hash_key key);
 void proxy_memory_free(struct proxy_memory *memory);
 
+/* How much of what the policy allows is used up, by name of the rule: a new configuration goes on with it. */
+struct proxy_quotas;
+struct proxy_quotas *proxy_quotas_new(void);
+void proxy_quotas_free(struct proxy_quotas *quotas);
+
 /* A request to the agent's own API, which lives in a room above. It answers with proxy_answer(), now or later, in the
  * loop's thread; until then the request is kept, whatever its client does. */
 struct proxy_exchange;
@@ -137,6 +214,11 @@ struct proxy_call {
 	struct http_loop *loop;
 	struct str method;
 	struct str target;
+	struct str body; /* at most LIMIT_API_BODY_BYTES: whoever sends more is refused */
+	bool peer;       /* it came in by the port for other agents */
+	site_id from;    /* which one; 0: it showed no certificate, and may only ask to join */
+	struct str from_name;
+	const char *address; /* of the other end */
 };
 
 typedef void proxy_api(void *context, const struct proxy_call *call);
@@ -147,6 +229,8 @@ void proxy_answer(struct proxy_exchange *exchange, unsigned status, const char *
 
 struct proxy_shared {
 	struct proxy_memory *memory;
+	struct proxy_paths *paths; /* may be NULL */
+	struct proxy_quotas *quotas;
 	struct proxy_uncarried uncarried;
 	const struct log *log;
 	struct hash_key hash_key; /* a secret of the process */
@@ -163,6 +247,9 @@ struct proxy *proxy_new(struct http_loop *loop, struct proxy_shared *shared);
  * that of a front which is open already (it stays open), and for a peer's address that is not configured. The proxy takes
  * the descriptors over. Fronts that are not in the new configuration are closed; requests under way go on as they began. */
 void proxy_configure(struct proxy *proxy, struct proxy_config *config, const int *descriptors);
+/* In the loop's thread, before the first configuration and whenever there is a new one. Connections to sites that are still
+ * there, at the same address, stay. */
+void proxy_set_mesh(struct proxy *proxy, struct proxy_mesh *mesh);
 /* Takes no new connections and ends idle ones; `drained` runs once no request is under way. */
 void proxy_stop(struct proxy *proxy, void (*drained)(void *context), void *context);
 /* Once the loop has ended, or in its thread: ends everything. */

@@ -5,8 +5,11 @@
 #include "proxy/proxy.h"
 
 #include "base/arena.h"
+#include "base/map.h"
+#include "base/percent.h"
 
 enum {
+	PROXY_HERE = 0, /* the place of this site in every snapshot */
 	PROXY_LISTENERS_MOST = 2 + LIMIT_AGENT_SERVICES,
 	PROXY_HOPS_MOST = 8,
 	PROXY_IDLE_LINKS_MOST = 256, /* idle connections kept per server */
@@ -18,6 +21,7 @@ enum {
 	PROXY_PUMP_READS = 16,   /* of one connection, before others have their turn */
 	PROXY_LINGER_READS = 16, /* of what it still sends, per event */
 	PROXY_KEPT_EXCHANGES = 64,
+	PROXY_WHY_BYTES = 192,
 };
 
 /* ---- Servers ---------------------------------------------------------------------------------------------------- */
@@ -28,23 +32,75 @@ struct proxy_target;
 struct proxy_link {
 	struct http_conn conn; /* first */
 	struct proxy_target *target;
-	struct proxy_exchange *exchange; /* NULL: idle, or a probe */
+	struct proxy_exchange *exchange; /* NULL: idle, a probe, or of an attempt */
+	struct proxy_attempt *attempt;
 	struct proxy_link *previous, *next;
 	uint64_t idle_since_ms;
 	bool reused;
 	bool probe;
+	bool proven; /* it was made sure who is at the other end */
 };
 
-/* One instance of a service, or one peer. */
+/* One instance of a service, or the agent of another site. */
 struct proxy_target {
-	const struct http_address *address;
-	struct proxy_state *state;
+	struct http_address address;
+	struct proxy *proxy;
+	site_id site;           /* whose agent it is, which its certificate has to prove; 0: an instance */
+	struct http_tls *tls;   /* of an instance; NULL: in the clear */
+	const char *tls_name;   /* that it has to prove */
+	bool closed;            /* no longer in use: what comes back to it is not kept */
 	struct proxy_link idle; /* head of a list, most recently used first */
 	uint32_t idle_count;
 	uint32_t active;
-	bool down; /* it failed, and has not answered since */
+	bool down;                 /* it failed, and has not answered since */
+	char why[PROXY_WHY_BYTES]; /* the last connection failed; "" */
 	struct http_timer probe_timer;
 	struct proxy_link *probing;
+};
+
+/* What answers and failures say of the path to another site: health.c. Zeroed, nothing is known. */
+struct proxy_health {
+	enum proxy_path_state state;
+	uint32_t failures;  /* in a row */
+	uint32_t answers;   /* in a row, since it was down */
+	uint64_t down_us;   /* when it went down */
+	uint64_t answer_us; /* the last one; 0: never */
+	uint64_t rtt_us;    /* of probes, smoothed; 0: not measured */
+	uint64_t variation_us;
+	bool late;              /* the last one was */
+	uint64_t first_byte_us; /* smoothed, from a request to the head of its answer; 0: not known */
+};
+
+enum { PROXY_PROBES = 2 }; /* one, and one more whose answer is late */
+
+/* A connection for probes of a peer. */
+struct proxy_probe {
+	struct proxy_peer *peer;
+	struct proxy_link *link; /* NULL: none */
+	struct http_parser *parser;
+	size_t sent;
+	uint64_t begun_us;
+	bool busy; /* an answer is waited for, */
+	bool late; /* and its time is over */
+	bool head; /* of the answer: seen */
+};
+
+/* Another site as this loop sees it. It is made when it is first needed, and stays while it is in the snapshot with the same
+ * address, or a request uses it. */
+struct proxy_peer {
+	struct proxy_target target; /* first */
+	site_id id;
+	struct str name;
+	uint32_t uses; /* by requests */
+	struct proxy_health health;
+	uint64_t used_us; /* the last time */
+	struct http_timer watch_timer;
+	struct proxy_probe probes[PROXY_PROBES];
+	struct buf probe_request;
+	struct proxy_attempt *attempts; /* under way there, or held */
+	struct http_task leave_task;
+	bool leaving;  /* it is posted */
+	bool shut_out; /* no answer of it is taken any more */
 };
 
 /* A service as this loop sees it. */
@@ -52,6 +108,7 @@ struct proxy_backend {
 	const struct proxy_service *service;
 	struct proxy_target *instances;
 	uint32_t turn;
+	uint64_t first_byte_us; /* smoothed, of requests that might have gone elsewhere; 0: not known */
 };
 
 /* ---- What belongs to one configuration -------------------------------------------------------------------------- */
@@ -60,14 +117,12 @@ struct proxy_state {
 	struct proxy *proxy;
 	struct proxy_config *config;
 	struct proxy_backend *backends; /* by service */
-	struct proxy_target *peers;     /* by peer */
 	uint32_t exchanges;             /* that use it */
 	bool current;
 	struct buf via;              /* "Via: 1.1 Site1\r\n" */
 	struct str via_name;         /* the part that names this agent */
 	struct buf metric;           /* this site as a name in Server-Timing */
-	struct proxy_signer *signer; /* of hop headers */
-	struct scope_cache *scopes;  /* plans depend on the view, so each configuration has its own */
+	struct proxy_quota **quotas; /* by rule of the policy */
 	bool forwarding;             /* some service forwards an id, or a header with the scope in it */
 };
 
@@ -78,6 +133,7 @@ struct proxy_front {
 	struct proxy *proxy;
 	enum proxy_front_kind kind;
 	uint32_t service;
+	struct http_tls *tls; /* NULL: in the clear */
 	char address[64];
 	bool wanted; /* by the configuration that is being applied */
 };
@@ -88,6 +144,9 @@ struct proxy {
 	struct proxy_state *state;
 	struct proxy_front *fronts[PROXY_LISTENERS_MOST];
 	uint32_t fronts_count;
+	struct proxy_mesh *mesh;
+	struct map peers;           /* by id */
+	struct scope_cache *scopes; /* the epoch of a plan is the number of its snapshot */
 	struct proxy_counters counters;
 	uint64_t random_state;
 	struct proxy_client *clients; /* all connections */
@@ -111,6 +170,10 @@ struct proxy_client {
 	bool lingering;                  /* answered for the last time; what it still sends is thrown away */
 	bool shut;                       /* our side is closed */
 	char address[48];                /* of the other end, as text */
+	bool greeted;                    /* the handshake is done, or there is none */
+	bool known;                      /* of another agent: its certificate was looked at */
+	site_id peer;                    /* 0: it has none */
+	char peer_name[LIMIT_AGENT_NAME_BYTES + 1];
 	struct proxy_client *previous, *next;
 };
 
@@ -144,6 +207,9 @@ enum proxy_pump {
 
 enum proxy_phase {
 	PROXY_READING,    /* the head of the request is not complete */
+	PROXY_COLLECTING, /* its body is read whole, for the API */
+	PROXY_GATHERING,  /* its body is read, to be kept until it is known where the request runs */
+	PROXY_TRYING,     /* attempts are under way at one or more sites */
 	PROXY_CONNECTING, /* to where it is to run */
 	PROXY_RUNNING,    /* the request goes there, the response comes back */
 	PROXY_TUNNEL,     /* both ends speak another protocol */
@@ -162,6 +228,75 @@ enum proxy_carrier {
 	PROXY_CARRIER_PEER, /* the agent that sent the request has evaluated it */
 };
 
+/* ---- Plans of several sites --------------------------------------------------------------------------------------- */
+
+enum proxy_candidate_state { PROXY_CANDIDATE_WAITING, PROXY_CANDIDATE_SKIPPED, PROXY_CANDIDATE_STARTED };
+
+struct proxy_candidate {
+	uint32_t place; /* in the snapshot that the plan was made with */
+	site_id id;
+	struct str name;
+	uint32_t wave; /* see schedule.c */
+	enum proxy_candidate_state state;
+};
+
+struct proxy_schedule {
+	struct proxy_candidate *candidates;
+	uint32_t count;
+	uint32_t passed; /* the first so many are started */
+	uint32_t wave;   /* of the last that was started */
+	bool races;      /* some wave has several */
+};
+
+enum proxy_attempt_state {
+	PROXY_ATTEMPT_LIVE,
+	PROXY_ATTEMPT_HELD,      /* its answer says that it cannot serve; passed on if nobody can */
+	PROXY_ATTEMPT_FAILED,    /* see error */
+	PROXY_ATTEMPT_CANCELLED, /* another one answered */
+	PROXY_ATTEMPT_WON,
+};
+
+/* A request at one of its candidates. */
+struct proxy_attempt {
+	struct proxy_exchange *exchange;
+	const struct proxy_candidate *candidate;
+	enum proxy_attempt_state state;
+	struct proxy_peer *peer; /* NULL: here */
+	struct proxy_link *link;
+	struct http_parser *parser;
+	struct buf head; /* of the request, as it is sent there */
+	size_t sent;     /* on this connection, */
+	bool reached;    /* or on any: something of the request was sent */
+	bool not_run;    /* it is certain that no service has seen it */
+	bool told;       /* that the path is down */
+	uint32_t connections;
+	uint64_t started_us, ended_us;
+	const char *error;                               /* of RFC 9209 */
+	const char *details;                             /* for people; NULL: none */
+	unsigned status;                                 /* received; 0: none */
+	struct proxy_attempt *next;                      /* in the order in which they began */
+	struct proxy_attempt *peer_next, *peer_previous; /* under way at the same peer */
+};
+
+/* A request with a plan of several sites: attempt.c. Lives in the exchange's arena. */
+struct proxy_trial {
+	struct proxy_schedule schedule;
+	struct http_head head;     /* of the request: a copy, since the buffer goes on */
+	struct http_field *fields; /* as they came: each attempt drops others */
+	bool safe;                 /* may run at several sites, at once or one after the other */
+	bool streams;              /* its body is not kept: it goes to one site */
+	bool hurry;                /* one has failed: the next does not wait */
+	uint32_t live;
+	struct proxy_attempt *first, *last;
+	struct proxy_attempt *held;
+	struct proxy_attempt *final; /* it failed, and no other may be tried */
+	struct buf body;
+	char chunk_line[20];
+	struct buf tail;         /* what ends a body in chunks */
+	struct http_timer timer; /* for the next one of a race */
+	struct proxy_exchange *exchange;
+};
+
 struct proxy_exchange {
 	struct proxy *proxy;
 	struct proxy_state *state;
@@ -176,6 +311,7 @@ struct proxy_exchange {
 	bool request_over;  /* sent to the end */
 	bool close_client;  /* after the response */
 	bool deferred;      /* the API was called and has returned without an answer */
+	bool reached;       /* something of the request was sent to a service, on a connection that is gone */
 	bool outdated;      /* its parsers were made under the limits of an earlier configuration */
 	uint32_t attempts;
 	uint32_t hops;
@@ -194,17 +330,23 @@ struct proxy_exchange {
 	struct str scope_text; /* as given */
 	struct str scope;      /* canonical, with a service for each entry; "" without a scope */
 	struct str baggage;    /* what is left of it */
+	struct buf body;       /* kept whole */
 	struct scope_lease *lease;
-	uint64_t uncarried; /* services whose calls we may fail to recognise while this runs, as bits */
+	struct proxy_quota *quota; /* of which it takes a place */
+	uint64_t uncarried;        /* services whose calls we may fail to recognise while this runs, as bits */
 	/* where it runs */
-	const struct proxy_peer *peer; /* NULL: here */
+	struct proxy_peer *peer; /* NULL: here */
 	struct proxy_target *target_server;
-	struct http_timer timer; /* of the whole request */
+	struct proxy_trial *trial; /* NULL: there is only one place */
+	struct http_timer timer;   /* of the whole request */
 	struct proxy_exchange *next_kept;
 };
 
 /* proxy.c */
 void proxy_count(atomic_uint_least64_t *counter, int64_t change);
+
+/* A site's name as that of a metric. */
+void proxy_put_metric(struct buf *out, struct str site);
 
 /* A number that nobody outside can foretell, for ids. */
 uint64_t proxy_random(struct proxy *proxy);
@@ -216,6 +358,9 @@ void proxy_client_close(struct proxy_client *client);
 void proxy_client_run(struct proxy_client *client);
 /* A head is complete: finds out what the request is for, and goes through the stages. */
 void proxy_intercept(struct proxy_exchange *exchange, struct http_head *head);
+
+/* Goes on reading the body for the API. False: it broke off. */
+bool proxy_collect(struct proxy_exchange *exchange);
 
 /* exchange.c */
 struct proxy_exchange *proxy_exchange_new(struct proxy_client *client);
@@ -232,6 +377,12 @@ void proxy_exchange_client_late(struct proxy_exchange *exchange);
 void proxy_exchange_break(struct proxy_exchange *exchange);
 /* Answers with what is wrong with the request as HTTP. */
 void proxy_refuse_request(struct proxy_exchange *exchange);
+/* A buffer for a whole head: larger, if it is full. False: it is as large as it may get. */
+bool proxy_make_room(struct http_conn *conn);
+/* The head of a response is there, on exchange->link. */
+void proxy_exchange_respond(struct proxy_exchange *exchange);
+/* What came on the link is no answer. */
+void proxy_refuse_response(struct proxy_exchange *exchange, const char *reason);
 /* The configuration that it was under may go, if it was the last. */
 void proxy_state_release(struct proxy_state *state);
 
@@ -252,23 +403,120 @@ struct str proxy_trace_id(struct str traceparent);
 /* Takes the scope out of the request. 0, or the request was answered. */
 int proxy_read_scope(struct proxy_exchange *exchange, struct http_head *head);
 
-/* evaluate.c: 0 with exchange->peer set or not, or the request was answered. */
+/* evaluate.c: 0 with exchange->peer or exchange->trial set or not, or the request was answered. */
 int proxy_evaluate(struct proxy_exchange *exchange, const struct http_head *head);
 /* Answers with the plan, as `cheops scope explain -o json` has it, where Cheops-Explain asks for it. 0: nobody asked. */
 int proxy_explain(struct proxy_exchange *exchange, const struct http_head *head);
 
 /* hop.c */
-struct proxy_signer *proxy_signer_new(const struct proxy_config *config);
-void proxy_signer_free(struct proxy_signer *signer);
-void proxy_hop_sign(struct proxy_exchange *exchange, struct buf *out);
+struct proxy_hop {
+	struct str service;
+	uint32_t hops;
+};
+
+/* Takes the header's value apart. False: it is malformed, or of another version. */
+bool proxy_hop_read(struct arena *arena, struct str value, struct proxy_hop *hop);
+void proxy_hop_put(struct proxy_exchange *exchange, struct buf *out);
 /* 0 and the service that the request is for; else it was answered. */
 int proxy_hop_check(struct proxy_exchange *exchange, struct http_head *head);
+
+/* policy.c: may this peer ask for that? 0, or the request was answered. */
+int proxy_policy_admit(struct proxy_exchange *exchange);
+/* The request is over: its place is free. */
+void proxy_policy_done(struct proxy_exchange *exchange);
+/* Its number; SCOPE_NO_INDEX: none names the peer. */
+uint32_t proxy_policy_find(const struct proxy_policy *policy, struct str name, const struct site_tag *tags,
+                           uint32_t tags_count);
+bool proxy_rule_allows(const struct proxy_rule *rule, uint32_t service, bool safe);
+struct proxy_quota *proxy_quota_take(struct proxy_quotas *quotas, struct str rule);
+void proxy_quota_give(struct proxy_quotas *quotas, struct proxy_quota *quota);
+/* One request more. False: it is too much, and *wait_ns is how long it takes until there is room (0: nobody knows). */
+bool proxy_quota_enter(struct proxy_quota *quota, const struct proxy_rule *rule, uint64_t now_ns, uint64_t *wait_ns);
+void proxy_quota_leave(struct proxy_quota *quota);
 
 /* execute.c: sends the request to where it is to run. */
 void proxy_execute(struct proxy_exchange *exchange, struct http_head *head);
 /* The link failed before an answer began: tries again where that is safe, else answers. */
 void proxy_execute_failed(struct proxy_exchange *exchange, bool timeout);
+/* Starts the request, whose head is written, on a connection to where it is to run. */
+void proxy_execute_start(struct proxy_exchange *exchange, bool fresh);
+/* Writes the head as it is sent to exchange->peer, or to a service here. Drops fields of `head`. */
+void proxy_build_request(struct proxy_exchange *exchange, struct http_head *head, struct buf *out);
+struct proxy_target *proxy_choose_instance(struct proxy_exchange *exchange);
+const char *proxy_error_of(int error);
 void proxy_drop_hop_by_hop(struct http_head *head);
+
+/* schedule.c: the part of a plan that cannot be carried out; NULL: it can. */
+const struct scope_step *proxy_schedule_unable(const struct scope_step *root);
+void proxy_schedule_make(struct proxy_schedule *schedule, struct arena *arena, const struct scope_step *root,
+                         uint32_t places_count);
+/* The next one that may be started now; `under_way`: others are, so it has to be one that races with them. NULL: none. */
+struct proxy_candidate *proxy_schedule_next(struct proxy_schedule *schedule, bool under_way,
+                                            bool (*is_down)(void *context, const struct proxy_candidate *candidate),
+                                            void *context);
+void proxy_schedule_started(struct proxy_schedule *schedule, struct proxy_candidate *candidate);
+
+/* trial.c: a request that may be tried at several sites. */
+void proxy_trial_new(struct proxy_exchange *exchange, const struct scope_plan *plan);
+void proxy_trial_begin(struct proxy_exchange *exchange, const struct http_head *head);
+/* Reads what there is of the body. False: the client broke off, or its time is over. */
+bool proxy_trial_gather(struct proxy_exchange *exchange);
+/* Closes what is under way; what was tried is still known. */
+void proxy_trial_stop(struct proxy_exchange *exchange);
+/* And gives back all that it held. */
+void proxy_trial_free(struct proxy_exchange *exchange);
+/* Goes on after something happened to one of the attempts: other sites are tried, or the exchange has its answer. */
+void proxy_trial_advance(struct proxy_exchange *exchange);
+/* A request whose body is streamed could not be sent to where it should have been. True: the next place is set, and the
+ * head for it is written; false: there is none, and the request was answered. */
+bool proxy_trial_move(struct proxy_exchange *exchange, const char *error);
+/* Another agent did not run such a request, and its body is still there. True: it is on its way to the next place. */
+bool proxy_trial_refused(struct proxy_exchange *exchange, const struct http_head *head);
+
+/* attempt.c: one candidate of a trial. */
+void proxy_attempt_start(struct proxy_attempt *attempt);
+void proxy_attempt_changed(struct proxy_attempt *attempt);
+void proxy_attempt_expired(struct proxy_attempt *attempt);
+/* Its answer is the answer: its connection goes over to the exchange. */
+void proxy_attempt_win(struct proxy_attempt *attempt);
+/* Its link is closed, so that the other side notices; its peer is given back. */
+void proxy_attempt_end(struct proxy_attempt *attempt, enum proxy_attempt_state state);
+void proxy_attempt_join(struct proxy_attempt *attempt, struct proxy_peer *peer);
+/* The path to the peer is down: requests that wait there, and may be sent elsewhere, move on. */
+void proxy_peer_leave(struct proxy_peer *peer);
+/* Is it the answer of an agent that says that no service has seen the request? */
+bool proxy_says_not_run(const struct http_head *head);
+
+/* health.c: true where the state has changed. */
+bool proxy_health_answered(struct proxy_health *health, uint64_t now_us);
+bool proxy_health_failed(struct proxy_health *health, uint64_t now_us, bool refused);
+/* Nobody looks any more: the state is unknown. */
+void proxy_health_forget(struct proxy_health *health);
+/* A probe was answered; `late`: after its time. */
+void proxy_health_measured(struct proxy_health *health, uint64_t rtt_us, bool late);
+/* A request was answered, so long after it was sent. */
+void proxy_health_first_byte(struct proxy_health *health, uint64_t first_byte_us);
+/* For the answer to a probe; `estimate_us` counts while nothing was measured. */
+uint64_t proxy_health_timeout_us(const struct proxy_health *health, int64_t estimate_us);
+/* What the distance adds to the time that a connection may take. */
+uint64_t proxy_health_connect_us(const struct proxy_health *health, int64_t estimate_us);
+/* For the answer of one site, before the next one is asked too. */
+uint64_t proxy_race_delay_us(uint64_t first_byte_us, int64_t estimate_us);
+uint64_t proxy_smooth_us(uint64_t smoothed_us, uint64_t sample_us);
+
+/* probe.c */
+void proxy_peer_watch_init(struct proxy_peer *peer);
+void proxy_peer_watch_end(struct proxy_peer *peer);
+/* A request is sent to it, or would be if it were not down. */
+void proxy_peer_used(struct proxy_peer *peer);
+/* It answered a request, so many µs after it was sent (0: that says nothing). */
+void proxy_peer_answered(struct proxy_peer *peer, uint64_t first_byte_us);
+void proxy_peer_failed(struct proxy_peer *peer, bool refused);
+int64_t proxy_peer_estimate_us(const struct proxy_peer *peer);
+
+/* paths.c */
+void proxy_paths_tell(struct proxy_paths *paths, site_id id, const struct proxy_health *health, uint64_t now_us);
+void proxy_paths_forget(struct proxy_paths *paths, site_id id);
 
 /* carry.c: adds to the head what lets the scope follow the calls of the service. */
 void proxy_carry_scope(struct proxy_exchange *exchange, struct http_head *head, struct buf *out);
@@ -291,6 +539,7 @@ struct proxy_problem {
 	const char *error;             /* of RFC 9209; NULL: none */
 	struct str site;               /* that the problem is at; "" if at none */
 	bool close;                    /* the connection cannot go on */
+	unsigned retry_after_s;        /* 0: not told */
 	const struct scope_diag *diag; /* what is wrong with the scope */
 };
 
@@ -298,13 +547,28 @@ __attribute__((format(printf, 3, 4))) void proxy_problem(struct proxy_exchange *
                                                          const struct proxy_problem *problem, const char *format, ...);
 
 /* target.c */
-void proxy_target_init(struct proxy_target *target, struct proxy_state *state, const struct http_address *address);
+void proxy_target_init(struct proxy_target *target, struct proxy *proxy, const struct http_address *address);
 void proxy_target_close(struct proxy_target *target);
 /* Gives the exchange a link to the target, idle or new. 0, or negative if no connection can even be started. */
 int proxy_target_take(struct proxy_target *target, struct proxy_exchange *exchange, bool fresh, struct err *err);
+/* A new connection to it, of which nobody has heard yet. */
+int proxy_link_connect(struct proxy_target *target, struct proxy_link **link, struct err *err);
+/* It is no longer connecting: may it be used? */
+bool proxy_link_stands(struct proxy_link *link);
 /* The exchange is through with its link, which can serve again or not. */
 void proxy_link_give(struct proxy_link *link, bool reusable);
 void proxy_target_failed(struct proxy_target *target);
+
+/* peer.c */
+/* The peer at a place of the current snapshot, for one use. */
+struct proxy_peer *proxy_peer_take(struct proxy *proxy, uint32_t place);
+/* The same by id; NULL: it is no longer there. */
+struct proxy_peer *proxy_peer_take_site(struct proxy *proxy, site_id id);
+/* Only if it is in use already. */
+struct proxy_peer *proxy_peer_find(struct proxy *proxy, site_id id);
+void proxy_peer_give(struct proxy_peer *peer);
+/* Those that are no longer at their place are closed; all of them where there is no mesh any more. */
+void proxy_peers_review(struct proxy *proxy);
 
 /* memory.c */
 enum { PROXY_ID_MOST_BYTES = 128 }; /* longer ids are not remembered */
@@ -315,9 +579,5 @@ void proxy_memory_put(struct proxy_memory *memory, struct str id, struct str ser
                       uint64_t now_ms);
 enum proxy_memory_found proxy_memory_get(struct proxy_memory *memory, struct str id, struct str service,
                                          struct arena *arena, struct str *scope, uint64_t now_ms);
-
-/* percent.c */
-bool proxy_percent_decode(struct arena *arena, struct str text, struct str *decoded);
-void proxy_percent_encode(struct buf *out, struct str text);
 
 #endif

@@ -7,7 +7,10 @@
 #include "proxy/proxy_int.h"
 
 #include "base/check.h"
+#include "trust/trust.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static void list_remove(struct proxy_link *link)
@@ -43,7 +46,7 @@ static void close_idle(struct proxy_link *link)
 static void probe_again(struct proxy_target *target)
 {
 	target->probing = NULL;
-	http_timer_set(target->state->proxy->loop, &target->probe_timer, PROXY_PROBE_MS);
+	http_timer_set(target->proxy->loop, &target->probe_timer, PROXY_PROBE_MS);
 }
 
 static void probe_changed(struct proxy_link *link)
@@ -67,23 +70,48 @@ static void start_probe(struct http_timer *timer);
 
 void proxy_target_failed(struct proxy_target *target)
 {
-	proxy_count(&target->state->proxy->counters.upstream_failures, 1);
+	proxy_count(&target->proxy->counters.upstream_failures, 1);
 	target->down = true;
-	if (!target->state->current)
+	if (target->closed)
 		return;
 	if (!target->probing && !target->probe_timer.deadline_ms)
-		http_timer_set(target->state->proxy->loop, &target->probe_timer, PROXY_PROBE_MS);
+		http_timer_set(target->proxy->loop, &target->probe_timer, PROXY_PROBE_MS);
 }
 
 /* ---- Links ------------------------------------------------------------------------------------------------------ */
 
+/* An agent has to be that of the site which is meant: any other of the mesh would pass the handshake, too. */
+static void prove(struct proxy_link *link)
+{
+	struct buf der = {0};
+	struct trust_certificate about = {0};
+	link->proven = true;
+	if (http_conn_certificate(&link->conn, &der))
+		trust_certificate_read(buf_str(&der), &about, NULL);
+	buf_free(&der);
+	if (about.id == link->target->site)
+		return;
+	link->conn.failed = true;
+	link->conn.writable = link->conn.readable = false;
+	link->conn.error = EKEYREJECTED; /* which reads well enough in what users are told */
+}
+
+static void note_why(struct proxy_target *target, const char *why)
+{
+	snprintf(target->why, sizeof(target->why), "%s", why);
+}
+
 static void link_changed(struct http_conn *conn)
 {
 	struct proxy_link *link = (struct proxy_link *)conn;
+	if (conn->failed)
+		note_why(link->target, http_conn_error_text(conn));
 	if (link->probe)
 		probe_changed(link);
 	else if (link->exchange)
 		proxy_exchange_run(link->exchange);
+	else if (link->attempt)
+		proxy_attempt_changed(link->attempt);
 	else if (conn->readable) /* idle: the server closed it, or sent what nobody asked for */
 		close_idle(link);
 }
@@ -91,18 +119,33 @@ static void link_changed(struct http_conn *conn)
 static void link_expired(struct http_conn *conn)
 {
 	struct proxy_link *link = (struct proxy_link *)conn;
+	if (conn->connecting)
+		note_why(link->target, "no connection in time");
 	if (link->probe) {
 		struct proxy_target *target = link->target;
 		http_conn_close(conn);
 		probe_again(target);
 	} else if (link->exchange) {
 		proxy_exchange_link_failed(link->exchange, true);
+	} else if (link->attempt) {
+		proxy_attempt_expired(link->attempt);
 	} else {
 		close_idle(link);
 	}
 }
 
-static int link_connect(struct proxy_target *target, struct proxy_link **out, struct err *err)
+/* Behind a satellite it takes seconds, however good the path is. */
+static uint64_t connect_ms(const struct proxy_target *target)
+{
+	uint64_t ms = target->proxy->state->config->timeouts.connect_ms;
+	if (!target->site)
+		return ms;
+	const struct proxy_peer *peer =
+		(const struct proxy_peer *)((const char *)target - offsetof(struct proxy_peer, target));
+	return ms + proxy_health_connect_us(&peer->health, proxy_peer_estimate_us(peer)) / 1000;
+}
+
+int proxy_link_connect(struct proxy_target *target, struct proxy_link **out, struct err *err)
 {
 	struct proxy_link *link = calloc(1, sizeof(*link));
 	CHECK(link);
@@ -110,21 +153,32 @@ static int link_connect(struct proxy_target *target, struct proxy_link **out, st
 	link->conn.changed = link_changed;
 	link->conn.expired = link_expired;
 	link->conn.source.release = link_release;
-	int code = http_conn_connect(&link->conn, target->state->proxy->loop, target->address, err);
+	int code = http_conn_connect(&link->conn, target->proxy->loop, &target->address, err);
 	if (code) {
 		free(link);
 		return code;
 	}
-	http_timer_set(target->state->proxy->loop, &link->conn.timer, target->state->config->timeouts.connect_ms);
+	if (target->site)
+		http_conn_tls_connect(&link->conn, target->proxy->mesh->client, NULL);
+	else if (target->tls)
+		http_conn_tls_connect(&link->conn, target->tls, target->tls_name);
+	http_timer_set(target->proxy->loop, &link->conn.timer, connect_ms(target));
 	*out = link;
 	return 0;
+}
+
+bool proxy_link_stands(struct proxy_link *link)
+{
+	if (!link->conn.failed && !link->proven && link->target->site)
+		prove(link);
+	return !link->conn.failed;
 }
 
 static void start_probe(struct http_timer *timer)
 {
 	struct proxy_target *target = (struct proxy_target *)((char *)timer - offsetof(struct proxy_target, probe_timer));
 	struct proxy_link *link;
-	if (link_connect(target, &link, NULL) != 0) {
+	if (proxy_link_connect(target, &link, NULL) != 0) {
 		probe_again(target);
 		return;
 	}
@@ -135,14 +189,14 @@ static void start_probe(struct http_timer *timer)
 int proxy_target_take(struct proxy_target *target, struct proxy_exchange *exchange, bool fresh, struct err *err)
 {
 	struct proxy_link *link = target->idle.next;
-	uint64_t now_ms = http_loop_now_ms(target->state->proxy->loop);
+	uint64_t now_ms = http_loop_now_ms(target->proxy->loop);
 	bool unsafe = !http_method_is_safe(exchange->method);
 	if (!fresh && link != &target->idle && !(unsafe && now_ms > link->idle_since_ms + PROXY_REUSE_UNSAFE_MS)) {
 		list_remove(link);
 		target->idle_count--;
 		link->reused = true;
 	} else {
-		int code = link_connect(target, &link, err);
+		int code = proxy_link_connect(target, &link, err);
 		if (code)
 			return code;
 	}
@@ -157,9 +211,10 @@ void proxy_link_give(struct proxy_link *link, bool reusable)
 	struct proxy_target *target = link->target;
 	struct http_conn *conn = &link->conn;
 	link->exchange = NULL;
+	link->attempt = NULL;
 	target->active--;
-	if (!reusable || conn->readable || conn->ended || conn->failed || conn->in.start < conn->in.end ||
-	    !target->state->current || target->idle_count == PROXY_IDLE_LINKS_MOST) {
+	if (!reusable || conn->readable || conn->ended || conn->failed || conn->in.start < conn->in.end || target->closed ||
+	    target->idle_count == PROXY_IDLE_LINKS_MOST) {
 		http_conn_close(conn);
 		return;
 	}
@@ -172,18 +227,19 @@ void proxy_link_give(struct proxy_link *link, bool reusable)
 
 /* ---- Targets ---------------------------------------------------------------------------------------------------- */
 
-void proxy_target_init(struct proxy_target *target, struct proxy_state *state, const struct http_address *address)
+void proxy_target_init(struct proxy_target *target, struct proxy *proxy, const struct http_address *address)
 {
-	*target = (struct proxy_target){.state = state, .address = address};
+	*target = (struct proxy_target){.proxy = proxy, .address = *address};
 	target->idle.next = target->idle.previous = &target->idle;
 	target->probe_timer.fire = start_probe;
 }
 
 void proxy_target_close(struct proxy_target *target)
 {
+	target->closed = true;
 	while (target->idle.next != &target->idle)
 		close_idle(target->idle.next);
-	http_timer_clear(target->state->proxy->loop, &target->probe_timer);
+	http_timer_clear(target->proxy->loop, &target->probe_timer);
 	if (target->probing)
 		http_conn_close(&target->probing->conn);
 	target->probing = NULL;

@@ -143,7 +143,7 @@ class Demo:
             self.process = subprocess.Popen(list(map(str, command)), env=environment(env), stdin=subprocess.DEVNULL,
                                             stdout=subprocess.PIPE, stderr=self.errors, start_new_session=True)
             self.first = self._read()
-            if self.first or base is not None or "is taken" not in self.stderr():
+            if self.first or base is not None or not any(said in self.stderr() for said in ("is taken", "already in use")):
                 break
             self.ended()  # somebody else was faster
         if not self.first:
@@ -172,8 +172,12 @@ class Demo:
         port = urllib.parse.urlsplit(self.url(site, service)).port
         return f"http://127.0.0.1:{port + 10}"
 
-    def peer_url(self, site):
-        return f"http://127.0.0.1:{urllib.parse.urlsplit(self.sites[site]['api']).port + 4}"
+    def peer_address(self, site):
+        """Where it is met by other agents."""
+        return f"127.0.0.1:{urllib.parse.urlsplit(self.sites[site]['api']).port + 4}"
+
+    def state(self, site):
+        return self.folder / site / "state"
 
     def metric(self, site, name):
         text = ask(self.sites[site]["api"] + "/cheops/v1/metrics").bytes.decode()

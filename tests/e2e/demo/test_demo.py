@@ -48,17 +48,26 @@ def test_ports_are_those_of_the_documentation(start, root):
 
 
 def test_environment_of_the_user_moves_nothing(start):
-    demo = start(sites=1, env={"CHEOPS_API": "127.0.0.1:1", "CHEOPS_SITE": "Elsewhere", "CHEOPS_LOG": "nonsense",
+    demo = start(sites=1, env={"CHEOPS_API": "127.0.0.1:1", "CHEOPS_STATE": "/nowhere", "CHEOPS_SITE": "Elsewhere", "CHEOPS_LOG": "nonsense",
                                "FORWARD": "none", "SITE_NAME": "Elsewhere", "http_proxy": "http://127.0.0.1:1",
                                "NOTIFY_SOCKET": "/nowhere"})
     answer = ask(demo.url("Site1", "compute") + "/whoami?via=image")
     assert answer.json == {"service": "compute", "site": "Site1", "via": {"service": "image", "site": "Site1"}}
 
 
-def test_key_of_the_agents_is_a_secret(start):
-    demo = start(sites=1)
-    key = demo.folder / "hop.key"
-    assert stat.S_IMODE(key.stat().st_mode) == 0o600 and re.fullmatch(r"[0-9a-f]{64}\n", key.read_text())
+def test_sites_know_each_other_by_certificate(start):
+    """They joined as an operator would have it: Site1 has the authority, and each has a key of its own."""
+    demo = start()
+    keys = set()
+    for site in demo.sites:
+        key = demo.state(site) / "site.key"
+        assert stat.S_IMODE(key.stat().st_mode) == 0o600
+        keys.add(key.read_text())
+        seen = ask(demo.sites[site]["api"] + "/cheops/v1/sites").json["sites"]
+        assert {entry["name"]: (entry["shown"], entry["authority"]) for entry in seen} == {
+            "Site1": ("present", True), "Site2": ("present", False), "Site3": ("present", False)}
+    assert len(keys) == 3 and (demo.state("Site1") / "root.key").exists()
+    assert not (demo.state("Site2") / "root.key").exists()
 
 
 # ---- the guide --------------------------------------------------------------------------------------------------------
@@ -162,7 +171,7 @@ def test_process_that_dies_is_named_and_all_is_stopped(start, part):
     said = demo.stderr()
     assert f"cheops: {part} of Site2 was ended by signal 9 (Killed)" in said
     assert f"/Site2/{part}.log:\n  " in said  # what it said last
-    assert "Site1" not in said
+    assert re.findall(r"^cheops: .*Site1.*", said, re.MULTILINE) == []
 
 
 def test_process_that_ends_at_the_start_is_named(tmp_path, cheops):
@@ -222,13 +231,15 @@ def test_temporary_folder_can_be_kept(cheops, tmp_path):
 def test_state_survives_a_restart(start):
     first = start(folder="deep/below/demo")
     image = ask(first.url("Site2", "image") + "/images", "POST", json_body={"name": "kept"}).json
-    key = (first.folder / "hop.key").read_text()
+    key = (first.state("Site2") / "site.key").read_text()
     first.stop()
-    second = start(folder="deep/below/demo")  # on other ports
-    assert ask(second.url("Site2", "image") + "/images").json == {"images": [image]}
-    assert (second.folder / "hop.key").read_text() == key
-    answer = ask(second.url("Site1", "image") + "/images/" + image["id"], headers={"Scope": "Site2"})
-    assert answer.json == image
+    second = start(folder="deep/below/demo", base=first.base)
+    assert (second.state("Site2") / "site.key").read_text() == key
+    second.stop()
+    third = start(folder="deep/below/demo", base=next(base for base in iter(free_base, None) if base != first.base))
+    assert ask(third.url("Site2", "image") + "/images").json == {"images": [image]}
+    answer = ask(third.url("Site1", "image") + "/images/" + image["id"], headers={"Scope": "Site2"})
+    assert answer.json == image  # all have moved at once: they have joined anew
 
 
 def test_folder_that_cannot_be_made(cheops, tmp_path):
@@ -252,6 +263,14 @@ def test_taken_port_is_named_before_anything_starts(cheops, tmp_path, offset, wh
                          r"for example with --base-port (\d+)\n", result.err)
     assert match and int(match.group(1)) != base, result
     assert not (tmp_path / "demo").exists()
+
+
+def test_port_that_is_taken_for_udp_only(cheops, tmp_path):
+    base = free_base(2)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as holder:
+        holder.bind(("127.0.0.1", base + 104))
+        result = cheops("demo", "--sites", "2", "--base-port", str(base), "--dir", str(tmp_path / "demo"))
+    assert result.status == 1 and f"port {base + 104} (the agent's port for other agents at Site2) is taken" in result.err
 
 
 def test_two_demos_do_not_disturb_each_other(start):

@@ -5,6 +5,7 @@ import types
 
 import pytest
 
+import mesh_maker
 import proxy_lab
 
 
@@ -58,14 +59,18 @@ def agent(start, service):
 
 
 @pytest.fixture
-def two_sites(start, play):
+def join():
+    """join(agent, agent, …): makes them one mesh; each knows all others when it returns."""
+    return lambda *agents: mesh_maker.make_mesh(agents)
+
+
+@pytest.fixture
+def two_sites(start, play, join):
     """two_sites(**config): Site1 and Site2, an agent and a service each. Scope `Site2` at Site1 goes over there."""
     def make(**others):
-        ports = [proxy_lab.free_port(), proxy_lab.free_port()]
         services = [play(), play()]
-        agents = [start(proxy_lab.describe(
-            f"Site{n + 1}", {"service": [services[n].port]}, {f"Site{2 - n}": ports[1 - n]}, peer_port=ports[n], **others))
-            for n in range(2)]
+        agents = [start(proxy_lab.describe(f"Site{n + 1}", {"service": [services[n].port]}, **others)) for n in range(2)]
+        join(*agents)
         return types.SimpleNamespace(here=agents[0], there=agents[1], near=services[0], far=services[1])
 
     return make

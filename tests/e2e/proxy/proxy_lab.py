@@ -6,6 +6,7 @@ A Wire reads HTTP with a parser of its own, which is stricter than the RFC deman
 Nothing here waits for time to pass; each wait is for an event and has a bound (PATIENCE_S).
 """
 import contextlib
+import http.client
 import json
 import os
 import pathlib
@@ -17,7 +18,6 @@ import struct
 import subprocess
 import threading
 import time
-import urllib.request
 
 PATIENCE_S = float(os.environ.get("CHEOPS_PATIENCE_S", "30"))
 
@@ -136,8 +136,8 @@ class Wire:
         self.reset = False  # it ended with a reset
 
     @classmethod
-    def to(cls, port, receive_buffer=None, nodelay=True):
-        sock = socket.socket()
+    def to(cls, port, receive_buffer=None, nodelay=True, make_socket=socket.socket):
+        sock = make_socket()
         if receive_buffer:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         sock.settimeout(PATIENCE_S)
@@ -301,10 +301,10 @@ class Service:
     accepted   number of connections
     """
 
-    def __init__(self, port=None, answer=None, script=None, backlog=512):
+    def __init__(self, port=None, answer=None, script=None, backlog=512, make_socket=socket.socket):
         self.answer = answer or (lambda message: response())
         self.script = script or self.converse
-        self.listener = socket.socket()
+        self.listener = make_socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.port = port or free_port()
         self.listener.bind(("127.0.0.1", self.port))
@@ -407,9 +407,12 @@ class Service:
 
 class Agent:
     """`cheops agent`, started and ready; or not, if wait is False. Its configuration is a dictionary, which may be changed
-    and written again for a reload."""
+    and written again for a reload. Where it runs in a network of its own, `make_socket` makes sockets there."""
 
-    def __init__(self, executable, directory, config, wait=True, env=None, preexec=None, name=None):
+    def __init__(self, executable, directory, config, wait=True, env=None, preexec=None, name=None,
+                 make_socket=socket.socket):
+        self.make_socket = make_socket
+        self.told = False  # to end
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.config = config
@@ -467,7 +470,7 @@ class Agent:
         return seen
 
     def client(self, service="service", **options):
-        return Wire.to(self.port(service), **options)
+        return Wire.to(self.port(service), make_socket=self.make_socket, **options)
 
     def ask(self, method="GET", target="/", service="service", **fields):
         """One request on a connection of its own."""
@@ -477,12 +480,14 @@ class Agent:
 
     def api(self, target, method="GET"):
         """Status and text."""
-        call = urllib.request.Request(f"http://127.0.0.1:{self.api_port}{target}", method=method)
+        connection = http.client.HTTPConnection("127.0.0.1", self.api_port, timeout=PATIENCE_S)
+        connection.sock = Wire.to(self.api_port, make_socket=self.make_socket).sock
         try:
-            with urllib.request.urlopen(call, timeout=PATIENCE_S) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
+            connection.request(method, target)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
 
     def counter(self, name):
         for line in self.api("/cheops/v1/metrics")[1].splitlines():
@@ -527,12 +532,18 @@ class Agent:
             self.signal(signal.SIGCONT)
         self.process.wait(PATIENCE_S)
 
+    def end(self):
+        """Tells it to end, once: told twice, it would not wait for requests that are under way."""
+        if not self.told and self.process.poll() is None:
+            self.told = True
+            self.signal(signal.SIGCONT)
+            self.signal(signal.SIGTERM)
+
     def stop(self):
         """Ends it; it has to end well."""
         try:
-            if self.process.poll() is None:
-                self.signal(signal.SIGCONT)
-                self.signal(signal.SIGTERM)
+            self.end()
+            if self.told:
                 try:
                     self.process.wait(PATIENCE_S)
                 except subprocess.TimeoutExpired:
@@ -546,7 +557,7 @@ class Agent:
             self.notify.close()
 
 
-def describe(site="Site1", services=None, peers=None, threads=1, peer_port=None, **others):
+def describe(site="Site1", services=None, threads=1, **others):
     """A configuration. `services`: name to list of ports of instances, or to a dictionary with more."""
     made = {}
     for name, what in (services or {}).items():
@@ -554,9 +565,5 @@ def describe(site="Site1", services=None, peers=None, threads=1, peer_port=None,
         entry["instances"] = [f"127.0.0.1:{port}" if isinstance(port, int) else port for port in entry["instances"]]
         entry.setdefault("front", f"127.0.0.1:{free_port()}")
         made[name] = entry
-    config = {"site": site, "api": f"127.0.0.1:{free_port()}", "threads": threads, "services": made, **others}
-    if peers is not None:
-        config["peer"] = f"127.0.0.1:{peer_port or free_port()}"
-        config["peers"] = {name: {"address": f"127.0.0.1:{port}"} for name, port in peers.items()}
-        config["hop_key"] = "a secret of the tests only"
-    return config
+    return {"site": site, "api": f"127.0.0.1:{free_port()}", "peer": f"127.0.0.1:{free_port()}", "state": f"{site}.state",
+            "threads": threads, "services": made, **others}

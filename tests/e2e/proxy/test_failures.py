@@ -112,22 +112,16 @@ def test_the_service_here(start, staged, ask_and, stage, number):
 
 
 @pytest.fixture
-def far_stage(start, staged):
+def far_stage(start, staged, play, join):
     def make(stage, timeouts_there=TIMEOUTS):
         service = staged(stage)
-        ports = [proxy_lab.free_port(), proxy_lab.free_port()]
-        near = proxy_lab.Service()
-        here = start(proxy_lab.describe("Site1", {"service": [near.port]}, {"Site2": ports[1]}, peer_port=ports[0],
-                                        timeouts=TIMEOUTS))
-        there = start(proxy_lab.describe("Site2", {"service": [service.port]}, {"Site1": ports[0]}, peer_port=ports[1],
-                                         timeouts=timeouts_there))
-        stops.append(near.stop)
+        near = play()
+        here = start(proxy_lab.describe("Site1", {"service": [near.port]}, timeouts=TIMEOUTS))
+        there = start(proxy_lab.describe("Site2", {"service": [service.port]}, timeouts=timeouts_there))
+        join(here, there)
         return here, there, service
 
-    stops = []
-    yield make
-    for stop in stops:
-        stop()
+    return make
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+import mesh_maker
 import proxy_lab
 from proxy_lab import PATIENCE_S, Agent, Broken, Wire, free_port, request, response
 
@@ -148,23 +149,94 @@ def test_fronts_change(start, service):
         assert left.has_ended()
 
 
-def test_api_and_peer_addresses_change(start, service):
-    agent = start(proxy_lab.describe(services={"service": [service.port]}))
-    before = agent.api_port
+def test_api_and_peer_addresses_change(two_sites):
+    """Wherever an agent is met now, the others learn it."""
+    stage = two_sites()
+    agent = stage.there
+    before = [agent.config["api"], agent.config["peer"]]
+    assert stage.here.ask(Scope="Site2").status == 200
     agent.config["api"] = f"127.0.0.1:{free_port()}"
     agent.config["peer"] = f"127.0.0.1:{free_port()}"
-    agent.config["peers"] = {"Site2": {"address": f"127.0.0.1:{free_port()}"}}
-    agent.config["hop_key"] = "a secret of the tests only"
     agent.write()
     assert agent.reload()
     assert agent.api("/cheops/v1/health")[0] == 200
-    with pytest.raises(ConnectionRefusedError):
-        Wire.to(before)
-    with Wire.to(int(agent.config["peer"].split(":")[1])) as wire:
+    for address in before:
+        with pytest.raises(ConnectionRefusedError):
+            Wire.to(int(address.split(":")[1]))
+    status, _, body = mesh_maker.ask_peer(agent.config["peer"])
+    assert status == 403 and b"urn:cheops:problem:not-a-peer" in body
+    proxy_lab.wait_until(lambda: mesh_maker.sites_of(stage.here)["Site2"]["address"] == agent.config["peer"], "the new address")
+    assert stage.here.ask(Scope="Site2").status == 200
+    assert len(stage.far.requests) == 2
+
+
+def test_a_site_joins_while_its_agent_runs(start, service, join):
+    """Until then it has no port for others, and knows only itself."""
+    agents = [start(proxy_lab.describe(f"Site{n}", {"service": [service.port]})) for n in (1, 2)]
+    for agent in agents:
+        with pytest.raises(ConnectionRefusedError):
+            Wire.to(int(agent.config["peer"].split(":")[1]))
+        assert list(mesh_maker.sites_of(agent)) == [agent.config["site"]]
+    assert agents[0].ask(Scope="Site2").problem == "unknown-site"
+    with agents[0].client() as wire:
         wire.send(request())
-        answer = wire.response()
-        assert answer.status == 403 and answer.problem == "not-a-peer"
-    assert agent.ask(Scope="Site2").status == 502
+        assert wire.response().status == 200
+        join(*agents)
+        wire.send(request(Scope="Site2"))  # on the same connection
+        assert wire.response().status == 200
+    assert agents[1].counter("cheops_peer_requests_total") == 1
+
+
+def test_a_site_keeps_its_name_and_needs_its_port(two_sites):
+    """What does not fit to the identity is refused, and nothing changes."""
+    stage = two_sites()
+    agent = stage.there
+    for key, value, said in (("site", "Site7", "cannot change"), ("state", "elsewhere", "cannot change"),
+                             ("peer", None, "has no `peer`"),
+                             ("peer", "0.0.0.0:" + agent.config["peer"].split(":")[1], "advertise: 192.0.2.1:8070")):
+        good = agent.config[key]
+        if value is None:
+            del agent.config[key]
+        else:
+            agent.config[key] = value
+        agent.write()
+        status, text = agent.api("/cheops/v1/reload", "POST")
+        assert status == 422 and said in text, text
+        agent.config[key] = good
+        assert stage.here.ask(Scope="Site2").status == 200
+
+
+def test_more_than_others_can_be_told(two_sites):
+    """What does not fit into a card is refused, and what they knew they still know."""
+    stage = two_sites(tags={"region": "west"})
+    agent = stage.there
+    agent.config["tags"] = {f"tag{n}": "x" * 120 for n in range(64)}
+    agent.write()
+    status, text = agent.api("/cheops/v1/reload", "POST")
+    assert status == 422 and "tags" in text, text
+    assert mesh_maker.sites_of(agent)["Site2"]["tags"] == {"region": "west"}
+    assert stage.here.ask(Scope="tagged(region=west)", Cheops_Explain="plan").status == 200
+    agent.config["tags"] = {"region": "east"}
+    agent.write()
+    assert agent.reload()
+    proxy_lab.wait_until(lambda: mesh_maker.sites_of(stage.here)["Site2"]["tags"] == {"region": "east"}, "the new card")
+
+
+def test_tags_and_services_are_told_to_the_others(two_sites, play):
+    stage = two_sites()
+    agent = stage.there
+    agent.config["tags"] = {"region": "west"}
+    agent.config["services"]["other"] = {"front": f"127.0.0.1:{free_port()}", "instances": play().address, "version": "2.1"}
+    agent.write()
+    assert agent.reload()
+
+    def told():
+        site = mesh_maker.sites_of(stage.here)["Site2"]
+        return site["tags"] == {"region": "west"} and site["services"] == {"service": "", "other": "2.1"}
+
+    proxy_lab.wait_until(told, "the new card")
+    answer = stage.here.ask(Scope="tagged(region=west)", Cheops_Explain="plan")
+    assert answer.status == 200 and answer.json["plan"] == {"op": "one", "site": "Site2"}, answer
 
 
 def test_limits_change_for_connections_that_are_open(start, service):
@@ -316,6 +388,17 @@ def test_what_was_sent_before_the_signal_is_answered(agent, service):
     assert agent.wait_exit() == 0
 
 
+def test_told_to_stop_twice(start, service):
+    """It does not wait then; also when its threads are done just as it has stopped listening to them."""
+    for threads in (1, 2):
+        agent = start(proxy_lab.describe(services={"service": [service.port]}, threads=threads), name=f"with-{threads}")
+        agent.signal(signal.SIGSTOP)
+        agent.signal(signal.SIGTERM)
+        agent.signal(signal.SIGINT)
+        agent.signal(signal.SIGCONT)
+        assert agent.wait_exit() == 0
+
+
 def test_an_idle_connection_does_not_hold_it_up(agent, service):
     wires = [agent.client() for _ in range(5)]
     wires[0].send(b"\r\n")
@@ -405,9 +488,12 @@ def test_what_systemd_is_told(cheops, tmp_path, service):
 @pytest.mark.parametrize("by", ["stranger", "agent"])
 def test_a_port_that_is_taken(start, cheops, tmp_path, service, which, by):
     """Also by an agent: the threads of one share its ports, but two agents must not share one."""
-    config = proxy_lab.describe(services={"service": [service.port]}, peers={"Site2": 1})
+    config = proxy_lab.describe(services={"service": [service.port]})
     address = config["services"]["service"]["front"] if which == "front" else config[which]
     port = int(address.split(":")[1])
+    (tmp_path / "second").mkdir()
+    (tmp_path / "second" / "Site1.yaml").write_text(json.dumps(config))
+    mesh_maker.init(tmp_path / "second" / "Site1.yaml")
     if by == "stranger":
         holder = socket.create_server(("127.0.0.1", port))
     else:

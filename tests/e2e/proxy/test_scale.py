@@ -66,10 +66,9 @@ def tell(record_property, text):
 
 
 @pytest.mark.parametrize("mode", ["upload", "download"])
-def test_a_large_body_through_two_agents(start, backend, tools, sanitized, record_property, mode):
-    ports = [proxy_lab.free_port(), proxy_lab.free_port()]
-    here, there = (start(proxy_lab.describe(f"Site{n + 1}", {"service": [backend()]}, {f"Site{2 - n}": ports[1 - n]},
-                                            peer_port=ports[n])) for n in range(2))
+def test_a_large_body_through_two_agents(start, join, backend, tools, sanitized, record_property, mode):
+    here, there = (start(proxy_lab.describe(f"Site{n + 1}", {"service": [backend()]})) for n in range(2))
+    join(here, there)
     size = BODY_BYTES // (8 if sanitized else 1)
     told = run_load(tools, mode, here.port(), bytes=size, header="Scope: Site2")
     peaks = [agent.memory_kb("VmHWM") for agent in (here, there)]

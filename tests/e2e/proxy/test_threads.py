@@ -15,18 +15,18 @@ SECONDS = 4
 
 
 @pytest.fixture
-def agents(cheops, tmp_path, backend):  # noqa: F811
+def agents(cheops, tmp_path, backend, join):  # noqa: F811
     """Two sites with two threads each, whose services forward in every way there is."""
     executable = os.environ.get("CHEOPS_TSAN", cheops.path)
-    ports = [proxy_lab.free_port(), proxy_lab.free_port()]
     made = []
     for n in range(2):
         port = backend()
         services = {"service": {"instances": [port], "carry": ["header", "baggage", "traceparent", "request-id:X-Id"]},
                     "other": {"instances": [port], "carry": ["append:X-Token"]}, "mute": {"instances": [port], "carry": []}}
-        config = proxy_lab.describe(f"Site{n + 1}", services, {f"Site{2 - n}": ports[1 - n]}, threads=2, peer_port=ports[n])
+        config = proxy_lab.describe(f"Site{n + 1}", services, threads=2)
         made.append(proxy_lab.Agent(executable, tmp_path, config,
                                     env={"TSAN_OPTIONS": "halt_on_error=0:exitcode=66:report_signal_unsafe=0"}))
+    join(*made)
     yield made
     for agent in made:
         agent.stop()
@@ -58,10 +58,10 @@ def test_everything_at_once(agents, tools):  # noqa: F811
             assert answer.status == (400 if fields.get("Scope") == "nonsense(" else 200), answer
 
     def change():
-        """The view changes with each reload, and the level of the log."""
+        """The card of this site, and so the view of both, changes with each reload, and the level of the log."""
         n = next(number)
         here.config["log"] = ("info", "debug", "warn")[n % 3]
-        here.config["peers"]["Site2"]["rtt"] = f"{n % 9 + 1}ms"
+        here.config["tags"] = {"number": n}
         here.write()
         assert here.reload(False)
 

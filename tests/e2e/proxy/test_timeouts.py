@@ -1,5 +1,7 @@
 """Time-outs, each with a small value, and limits. How long something took is never measured from above: the machine may be
 busy. That it ends at all is the point, and with what."""
+import contextlib
+import json
 import os
 import resource
 import select
@@ -19,11 +21,12 @@ def small(service, limits=None, threads=1, **timeouts):
                               timeouts={"connect": "20s", "header": "20s", "idle": "20s", **timeouts}, **others)
 
 
-@pytest.fixture
-def deaf():
+@contextlib.contextmanager
+def deaf_at(port):
     """A port where connections are never accepted, and soon not even taken by the kernel."""
     listener = socket.socket()
-    listener.bind(("127.0.0.1", proxy_lab.free_port()))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
     listener.listen(0)
     waiting = []
     while True:
@@ -36,6 +39,12 @@ def deaf():
     yield listener.getsockname()[1]
     for sock in waiting + [listener]:
         sock.close()
+
+
+@pytest.fixture
+def deaf():
+    with deaf_at(proxy_lab.free_port()) as port:
+        yield port
 
 
 # ---- the client is slow -------------------------------------------------------------------------------------------------
@@ -190,13 +199,13 @@ def test_a_service_that_does_not_read(start, service):
         done.wait(PATIENCE_S)
 
     service.script = script
+    body = b"x" * 100000000  # made before the client can be late with it
     with agent.client() as wire:
         answers = []
         reader = threading.Thread(target=lambda: answers.append(wire.response()))
         reader.start()
         try:
-            wire.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n")
-            wire.send(b"x" * 100000000)
+            wire.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n", body)
         except OSError:
             pass
         reader.join(PATIENCE_S)
@@ -244,12 +253,14 @@ def test_the_whole_request_takes_too_long(start, service, stage):
 def test_a_reload_that_takes_longer_than_a_request_may(start, service):
     """The request is given up while the configuration is being read, and answered to nobody."""
     agent = start(small(service, request="1ms"))
-    agent.config["peer"] = f"127.0.0.1:{proxy_lab.free_port()}"
-    agent.config["hop_key"] = "a secret of the tests only"
-    # A file that takes its time: close to a megabyte, with as many tags as there may be.
-    agent.config["peers"] = {f"Site{n}": {"address": f"127.0.0.1:{n + 1000}", "tags": {f"tag{i}": "x" for i in range(60)}}
-                             for n in range(2, 900)}
-    agent.write()
+    # A file that takes its time: close to a megabyte, with as many services and instances as there may be.
+    port = agent.port()
+    agent.config["services"] |= {f"service-{'x' * 100}-{n}": {
+        "front": f"127.1.0.{n + 1}:{port}", "version": "x" * 100,
+        "instances": [f"127.{n + 2}.0.{i + 1}:{port}" for i in range(64)]} for n in range(60)}
+    text = json.dumps(agent.config, indent=40)
+    assert 600_000 < len(text) < 1 << 20
+    agent.write(text)
     for n in range(12):
         with proxy_lab.Wire.to(agent.api_port) as wire:
             wire.send(request("POST", "/cheops/v1/reload", Connection="close"))
@@ -274,10 +285,11 @@ def test_no_connection_in_time(start, deaf, service):
     assert answer.status == 503 and answer.problem == "no-instance"
 
 
-def test_no_connection_to_a_peer_in_time(start, deaf, service):
-    config = proxy_lab.describe(services={"service": [service.port]}, peers={"Site2": deaf}, timeouts={"connect": "300ms"})
-    agent = start(config)
-    answer = agent.ask(Scope="Site2")
+def test_no_connection_to_a_peer_in_time(two_sites):
+    stage = two_sites(timeouts={"connect": "300ms"})
+    stage.there.kill()
+    with deaf_at(int(stage.there.config["peer"].split(":")[1])):
+        answer = stage.here.ask(Scope="Site2")
     assert answer.status == 504 and answer.problem == "site-unreachable" and answer.json["site"] == "Site2"
     assert b"connection_timeout" in answer.one(b"Proxy-Status")
 

@@ -28,9 +28,9 @@ def complete(cheops, root, words):
 
 
 @pytest.mark.parametrize("words, offered", [
-    (["cheops", ""], {"agent", "demo", "scope", "help", "--help", "--version"}),
+    (["cheops", ""], {"agent", "demo", "scope", "site", "sites", "help", "--help", "--version"}),
     (["cheops", "sc"], {"scope"}),
-    (["cheops", "help", ""], {"agent", "demo", "scope"}),
+    (["cheops", "help", ""], {"agent", "demo", "scope", "site", "sites"}),
     (["cheops", "scope", "e"], {"explain"}),
     (["cheops", "scope", ""], {*ACTIONS, "--help"}),
     (["cheops", "help", "scope", ""], set(ACTIONS)),

@@ -8,10 +8,9 @@ import socket
 import subprocess
 import threading
 
+import mesh_maker
 import sample_services
-from demo_process import BOUND_S, CHEOPS, PORTS, ask, environment, is_free, no_sanitizer_spoke, wait_for
-
-KEY = "the secret of these agents"
+from demo_process import BOUND_S, CHEOPS, PORTS, Answer, ask, environment, is_free, no_sanitizer_spoke, wait_for
 
 
 def free_port():
@@ -36,9 +35,9 @@ class Agent:
     def url(self, service):
         return "http://" + self.config["services"][service]["front"]
 
-    @property
-    def peer(self):
-        return "http://" + self.config["peer"]
+    def ask_peer(self, path, state=None, method="GET", headers=None):
+        """At the port for agents, as the site whose state that is; None: as a stranger."""
+        return Answer(*mesh_maker.ask_peer(self.config["peer"], state, method, path, headers))
 
     def metric(self, name):
         text = ask(f"http://{self.config['api']}/cheops/v1/metrics").bytes.decode()
@@ -67,7 +66,6 @@ class Mesh:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.stops = contextlib.ExitStack()  # one that does not stop well keeps none of the others from being stopped
-        self.peers = {}  # site: address for agents
 
     def stop(self):
         self.stops.close()
@@ -84,20 +82,26 @@ class Mesh:
     def recorder(self, answer=lambda method, path: (200, b"{}")):
         return self.keep(sample_services.Recorder(answer))
 
-    def config(self, site, services, peers=(), **more):
-        """services: {name: URL of the instance}; peers: names, or {name: address} for one that is played."""
-        made = {"site": site, "api": f"127.0.0.1:{free_port()}", "threads": 1, "hop_key": KEY,
-                "peer": self.peers.setdefault(site, f"127.0.0.1:{free_port()}"),
+    def config(self, site, services, **more):
+        """services: {name: URL of the instance}"""
+        made = {"site": site, "api": f"127.0.0.1:{free_port()}", "threads": 1, "peer": f"127.0.0.1:{free_port()}",
+                "state": str(self.folder / f"{site}.state"),
                 "services": {name: {"front": f"127.0.0.1:{free_port()}", "instances": url.removeprefix("http://")}
                              for name, url in services.items()}}
-        if peers:
-            given = peers if isinstance(peers, dict) else dict.fromkeys(peers)
-            made["peers"] = {name: {"address": address or self.peers.setdefault(name, f"127.0.0.1:{free_port()}")}
-                             for name, address in given.items()}
         return {**made, **more}
 
-    def agent(self, site, services, peers=(), **more):
-        return self.keep(Agent(self.folder, self.config(site, services, peers, **more)))
+    def agent(self, site, services, **more):
+        """One that is alone, until it is joined with others."""
+        return self.keep(Agent(self.folder, self.config(site, services, **more)))
+
+    def again(self, agent):
+        """The same, after its end."""
+        return self.keep(Agent(self.folder, agent.config))
+
+    def join(self, *agents):
+        """Makes them one mesh; the first one has the authority."""
+        mesh_maker.make_mesh(agents)
+        return agents
 
 
 class Relay:

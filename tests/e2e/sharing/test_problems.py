@@ -8,19 +8,21 @@ from demo_process import ask
 def types_in_the_sources(root):
     """{type: statuses}; the statuses are empty where the source does not say them in the same place."""
     found = {}
-    for path in [*(root / "src/proxy").glob("*.c"), *(root / "src/api").glob("*.c")]:
+    for path in [path for room in ("proxy", "api", "agent") for path in (root / "src" / room).glob("*.c")]:
         code = path.read_text(encoding="utf-8")
-        for initialiser in re.findall(r"struct proxy_problem problem = \{(.*?)\};", code, re.DOTALL):
+        initialisers = re.findall(r"struct proxy_problem(?: \w+ = |\))\{(.*?)\};", code, re.DOTALL)
+        for initialiser in initialisers:
             given = re.search(r"\.type = ([^,]*)", initialiser).group(1)
             names = re.findall(r'"([a-z-]+)"', given)
             assert names or given == "scope_fault_name(diag->fault)", f"{path.name}: which type is `{given}`?"
             statuses = re.findall(r"\d{3}", re.search(r"\.status = ([^,]*)", initialiser).group(1))
             for number, name in enumerate(names):  # `late ? 504 : 502` goes with `late ? "no-answer" : "broken-answer"`
-                found.setdefault(name, set()).update(statuses if len(names) == 1 else [statuses[number]])
-        for status, name in re.findall(r'answer_problem\(\s*[^,]*,\s*(\d+),\s*"([a-z-]+)"', code):
+                together = len(names) == 1 or len(statuses) < 2
+                found.setdefault(name, set()).update(statuses if together else [statuses[number]])
+        for status, name in re.findall(r'(?:api_refusal \w+ = \{|\brefuse\(refusal, )(\d+), "([a-z-]+)"', code):
             found.setdefault(name, set()).add(status)
-        assert len(re.findall(r"proxy_problem\(\s*exchange, &problem", code)) == code.count("struct proxy_problem problem = {"), \
-            f"{path.name}: a problem that this test does not find"
+        if "struct proxy_problem" in code:
+            assert len(initialisers) == code.count(".type = "), f"{path.name}: a problem that this test does not find"
     for name in re.findall(r'\[SCOPE_FAULT_(?!NONE)\w+\] = \{"([a-z0-9-]+)"', (root / "src/scope/diag.c").read_text()):
         found.setdefault(name, set()).add("400")
     return found
@@ -35,7 +37,7 @@ def documented(root):
 
 def test_every_problem_is_documented(root):
     sources, document = types_in_the_sources(root), documented(root)
-    assert len(sources) > 40
+    assert len(sources) > 60
     assert set(sources) - set(document) == set(), "not in docs/problems.md"
     assert set(document) - set(sources) == set(), "in docs/problems.md only"
     for name, statuses in sources.items():

@@ -1,14 +1,15 @@
 """What a user meets when it does not work: each problem names what is wrong, and the site where it is."""
 import http.client
 import json
-import re
 import signal
 import socket
+import ssl
 import urllib.parse
 
 import mesh as meshes
+import mesh_maker
 import pytest
-from demo_process import BOUND_S, ask, wait_for
+from demo_process import BOUND_S, Answer, ask, wait_for
 
 # ---- scopes that cannot be followed -------------------------------------------------------------------------------------
 
@@ -49,12 +50,12 @@ def test_scope_that_is_not_encoded_well(sites, headers, prefix):
     assert answer.status == 400 and answer.problem["type"] == "bad-scope"
 
 
-@pytest.mark.parametrize("scope, kind", [("Site1 & Site2", "all"), ("Site1 % Site2", "span"), ("Site1; Site2", "otherwise"),
-                                         ("Site1 | Site2", "any")])
+@pytest.mark.parametrize("scope, kind", [("Site1 & Site2", "`all` (`&`"), ("Site1 % Site2", "`span` (`%`"),
+                                         ("Site1; Site2 & Site3", "`all` (`&`"), ("Site1 | Site2 % Site3", "`span` (`%`")])
 def test_collaboration_that_is_not_carried_out_yet(sites, scope, kind):
     before = len(sites.requests("Site1", "image"))
     answer = ask(sites.url("Site1", "image") + "/images", "POST", {"Scope": scope}, json_body={"name": "not yet"})
-    assert answer.status == 501 and answer.problem["type"] == "not-yet" and f"`{kind}`" in answer.problem["detail"]
+    assert answer.status == 501 and answer.problem["type"] == "not-yet" and kind in answer.problem["detail"]
     assert len(sites.requests("Site1", "image")) == before
 
 
@@ -88,8 +89,8 @@ def tried(problem, site):
 
 def two_sites(mesh, **more):
     images = {site: mesh.service("image", site) for site in ("Site1", "Site2")}
-    first = mesh.agent("Site1", {"image": images["Site1"].url}, ["Site2"], **more)
-    second = mesh.agent("Site2", {"image": images["Site2"].url}, ["Site1"])
+    first, second = mesh.join(mesh.agent("Site1", {"image": images["Site1"].url}, **more),
+                              mesh.agent("Site2", {"image": images["Site2"].url}))
     assert ask(first.url("image") + "/whoami", headers={"Scope": "Site2"}).json == {"service": "image", "site": "Site2"}
     return images, first, second
 
@@ -102,7 +103,7 @@ def test_agent_of_the_site_is_down(mesh):
     assert "Connection refused" in answer.problem["detail"] and second.config["peer"] in answer.problem["detail"]
     assert answer.header("Proxy-Status") == '"Site1"; next-hop="Site2"; error=connection_refused'
     assert ask(first.url("image") + "/whoami").status == 200  # which nothing of that concerns
-    second = mesh.keep(meshes.Agent(mesh.folder, second.config))
+    second = mesh.again(second)
     assert ask(first.url("image") + "/whoami", headers={"Scope": "Site2"}).json == {"service": "image", "site": "Site2"}
 
 
@@ -122,24 +123,35 @@ def test_agent_of_the_site_hangs(mesh):
 
 
 def test_site_takes_no_connection(mesh):
-    """As behind a firewall that drops everything: a queue of connections that is full."""
-    image = mesh.service("image", "Site1")
+    """As behind a firewall that drops everything: a queue of connections that is full, where the agent was."""
+    _, first, second = two_sites(mesh, timeouts={"connect": "300ms"})
+    second.kill()
+    host, _, port = second.config["peer"].partition(":")
     with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, int(port)))
         listener.listen(0)
-        address = "{}:{}".format(*listener.getsockname())
         waiting = []
         for _ in range(4):
             client = socket.socket()
             client.setblocking(False)
             client.connect_ex(listener.getsockname())
             waiting.append(client)
-        agent = mesh.agent("Site1", {"image": image.url}, {"Site2": address}, timeouts={"connect": "300ms"})
-        answer = ask(agent.url("image") + "/whoami", headers={"Scope": "Site2"})
+        answer = ask(first.url("image") + "/whoami", headers={"Scope": "Site2"})
         for client in waiting:
             client.close()
     assert answer.status == 504 and tried(answer.problem, "Site2")["type"] == "site-unreachable"
     assert answer.header("Proxy-Status").endswith("error=connection_timeout")
+
+
+def test_site_whose_agent_says_nothing(mesh):
+    """A connection comes about, but no handshake."""
+    _, first, second = two_sites(mesh, timeouts={"connect": "300ms"})
+    second.kill()
+    host, _, port = second.config["peer"].partition(":")
+    with socket.create_server((host, int(port))):
+        answer = ask(first.url("image") + "/whoami", headers={"Scope": "Site2"})
+    assert answer.status == 504 and tried(answer.problem, "Site2")["type"] == "site-unreachable"
 
 
 def test_service_is_down_at_the_other_site(mesh):
@@ -160,10 +172,10 @@ def test_service_is_down_here(mesh):
 
 
 def test_service_that_the_other_site_does_not_have(mesh):
-    """Which its agent knows best, and the configuration here may not say."""
+    """Which its agent knows best."""
     both = mesh.recorder()
-    first = mesh.agent("Site1", {"image": both.url, "compute": both.url}, ["Site2"])
-    mesh.agent("Site2", {"image": both.url}, ["Site1"])
+    first, _ = mesh.join(mesh.agent("Site1", {"image": both.url, "compute": both.url}),
+                         mesh.agent("Site2", {"image": both.url}))
     answer = ask(first.url("compute") + "/whoami", headers={"Scope": "Site2"})
     assert answer.status == 503 and tried(answer.problem, "Site2")["type"] == "no-instance"
 
@@ -171,8 +183,7 @@ def test_service_that_the_other_site_does_not_have(mesh):
 def test_service_breaks_off_at_the_other_site(mesh):
     listener = mesh.keep(Listener(b""))
     here = mesh.recorder()
-    first = mesh.agent("Site1", {"image": here.url}, ["Site2"])
-    mesh.agent("Site2", {"image": listener.url}, ["Site1"])
+    first, _ = mesh.join(mesh.agent("Site1", {"image": here.url}), mesh.agent("Site2", {"image": listener.url}))
     answer = ask(first.url("image") + "/images", "POST", {"Scope": "Site2"}, json_body={})
     assert answer.status == 502 and tried(answer.problem, "Site2")["type"] == "broken-answer"
 
@@ -208,12 +219,89 @@ class Listener:
         self.socket.close()
 
 
+# ---- agents that misbehave ----------------------------------------------------------------------------------------------
+
+
+def played(mesh, script, identity_of=None):
+    """Site1, and Site2 played by the script, with its own identity or with that of another agent."""
+    here = mesh.recorder()
+    agents = [mesh.agent(f"Site{n}", {"image": here.url}) for n in (1, 2, 3)]
+    mesh.join(*agents)
+    agents[1].kill()
+    state = agents[identity_of - 1 if identity_of else 1].config["state"]
+    mesh.keep(mesh_maker.PlayedAgent({**agents[1].config, "state": state}, script))
+    return agents[0]
+
+
+def read_head(sock):
+    text = b""
+    while not text.endswith(b"\r\n\r\n") and (piece := sock.recv(1)):
+        text += piece
+    return text.decode()
+
+
+def test_what_one_agent_says_to_another(mesh):
+    """Nothing but the service, the hops and the scope is told; who asks, the certificate tells."""
+    heads = []
+
+    def script(sock):
+        heads.append((read_head(sock), sock.getpeercert()))
+        sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+
+    first = played(mesh, script)
+    assert ask(first.url("image") + "/images?x=1", headers={"Scope": "Site2", "Cheops-Hop": "v2 service=x hops=7"}).bytes == b"hi"
+    [(head, certificate)] = heads
+    line, *fields = head.split("\r\n")[:-2]
+    assert line == "GET /images?x=1 HTTP/1.1"
+    assert [field for field in fields if field.startswith(("Cheops-Hop:", "Scope:"))] == [
+        "Cheops-Hop: v2 service=image hops=1", "Scope: image: Site2"]
+    assert (("commonName", "Site1"),) in certificate["subject"]
+
+
+@pytest.mark.parametrize("answer, kind", [(b"SSH-2.0-hello\r\n\r\n", "malformed-response"), (b"", "broken-answer"),
+                                          (b"HTTP/1.1 200 OK\r\nContent-Le", "broken-answer")])
+def test_agent_that_answers_nonsense(mesh, answer, kind):
+    def script(sock):
+        read_head(sock)
+        sock.recv(2)  # the body; what is left unread would make the end a reset
+        sock.sendall(answer)
+
+    got = ask(played(mesh, script).url("image") + "/images", "POST", {"Scope": "Site2"}, json_body={})
+    assert got.status == 502 and tried(got.problem, "Site2")["type"] == kind
+
+
+def test_another_agent_in_the_place_of_one(mesh):
+    """It is of the mesh, but not the site that is meant: it gets no request."""
+    heads = []
+    first = played(mesh, lambda sock: heads.append(read_head(sock)), identity_of=3)
+    answer = ask(first.url("image") + "/images", "POST", {"Scope": "Site2"}, json_body={"secret": 1})
+    assert answer.status == 502 and tried(answer.problem, "Site2")["type"] == "site-unreachable"
+    assert [head for head in heads if head] == []
+
+
+def test_a_stranger_in_the_place_of_an_agent(mesh, tmp_path):
+    """A certificate of another authority, though for the same name."""
+    heads = []
+    _, first, second = two_sites(mesh)
+    second.kill()
+    other = {**second.config, "state": str(tmp_path / "other")}
+    (tmp_path / "other.yaml").write_text(json.dumps(other))
+    mesh_maker.init(tmp_path / "other.yaml")
+    stranger = mesh_maker.PlayedAgent(other, lambda sock: heads.append(read_head(sock)))
+    stranger.context.load_verify_locations(f"{first.config['state']}/roots.pem")
+    mesh.keep(stranger)
+    answer = ask(first.url("image") + "/images", "POST", {"Scope": "Site2"}, json_body={"secret": 1})
+    assert answer.status == 502 and tried(answer.problem, "Site2")["type"] == "site-unreachable"
+    assert [head for head in heads if head] == []
+
+
 # ---- hops and loops -----------------------------------------------------------------------------------------------------
 
 FORGED = ["v1 service=image from=Site2 hops=1 mac=00000000000000000000000000000000", "v1", "", "v2 service=image", "x" * 3000]
+HOP = "v2 service=image hops=1"
 
 
-@pytest.mark.parametrize("hop", FORGED, ids=lambda hop: hop[:30])
+@pytest.mark.parametrize("hop", [*FORGED, HOP], ids=lambda hop: hop[:30])
 def test_forged_hop_at_a_front_is_ignored(sites, hop):
     before = sites.metric("Site1", "cheops_forged_hops_total")
     assert ask(sites.url("Site1", "compute") + "/whoami", headers={"Cheops-Hop": hop}).json["service"] == "compute"
@@ -221,36 +309,112 @@ def test_forged_hop_at_a_front_is_ignored(sites, hop):
     assert all("cheops-hop" not in map(str.lower, entry["headers"]) for entry in sites.requests("Site1", "compute"))
 
 
-@pytest.mark.parametrize("hop", [*FORGED, None], ids=lambda hop: str(hop)[:30])
-def test_stranger_at_the_port_for_agents(sites, hop):
-    before = sites.metric("Site1", "cheops_forged_hops_total")
-    answer = ask(sites.peer_url("Site1") + "/whoami", headers={"Scope": "Site1"} | ({"Cheops-Hop": hop} if hop is not None else {}))
-    assert answer.status == 403 and answer.problem["type"] == "not-a-peer"
-    assert sites.metric("Site1", "cheops_forged_hops_total") == before + 1
+def ask_peer(sites, state, path="/whoami", method="GET", **headers):
+    """At the port for agents of Site1, as the site whose state that is; None: as a stranger."""
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Answer(*mesh_maker.ask_peer(sites.peer_address("Site1"), state, method, path, headers))
 
 
-def test_hop_holds_for_one_request_to_one_site_only(mesh):
-    """What an agent signed for one request to one site is refused with any other, and at any other site."""
-    spy = mesh.recorder()
+@pytest.mark.parametrize("path", ["/whoami", "/cheops/v1/health", "/cheops/v1/renew"])
+@pytest.mark.parametrize("hop", [*FORGED, HOP, None], ids=lambda hop: str(hop)[:30])
+def test_stranger_at_the_port_for_agents(sites, hop, path):
+    """Without a certificate there is nothing to be had, whatever the header says."""
+    before = sites.metric("Site1", "cheops_refused_peers_total")
+    answer = ask_peer(sites, None, path, Scope="Site1", **({"Cheops_Hop": hop} if hop is not None else {}))
+    assert answer.status == 403 and answer.problem["type"] == "not-a-peer" and answer.header("Connection") == "close"
+    assert sites.metric("Site1", "cheops_refused_peers_total") == before + 1
+
+
+def test_plain_http_at_the_port_for_agents(sites):
+    """Is not answered: whoever asks may be sure that nobody was listened to."""
+    with pytest.raises((http.client.BadStatusLine, ConnectionError)):
+        ask("http://" + sites.peer_address("Site1") + "/whoami", headers={"Cheops-Hop": HOP})
+
+
+def test_certificate_of_another_authority(sites, cheops, tmp_path):
+    """Is refused in the handshake, and the other side is told why."""
+    config = {"site": "Site2", "api": "127.0.0.1:1", "peer": "127.0.0.1:2", "state": str(tmp_path / "other"),
+              "services": {"image": {"front": "127.0.0.1:3", "instances": "127.0.0.1:4"}}}
+    (tmp_path / "other.yaml").write_text(json.dumps(config))
+    mesh_maker.init(tmp_path / "other.yaml")
+    context = mesh_maker.tls_client(tmp_path / "other")
+    context.load_verify_locations(sites.state("Site2") / "roots.pem")  # it trusts us; that helps nothing
+    requests = len(sites.requests("Site1", "image"))
+    with pytest.raises(ssl.SSLError, match="(?i)unknown.ca"):
+        mesh_maker.ask_peer(sites.peer_address("Site1"), path="/whoami", headers={"Cheops-Hop": HOP}, context=context)
+    assert len(sites.requests("Site1", "image")) == requests
+
+
+def test_hop_of_an_agent(sites):
+    """The header says for which service; it and the scope are not for the service."""
+    before = sites.metric("Site1", "cheops_peer_requests_total")
+    answer = ask_peer(sites, sites.state("Site2"), Cheops_Hop=HOP, Scope="image: Site1")
+    assert answer.json == {"service": "image", "site": "Site1"}
+    assert sites.metric("Site1", "cheops_peer_requests_total") == before + 1
+    assert {"cheops-hop", "scope"} & set(map(str.lower, sites.requests("Site1", "image")[-1]["headers"])) == set()
+    later = ask_peer(sites, sites.state("Site2"), Cheops_Hop="v2 by=later service=%69mage hops=001", Scope="image: Site1")
+    assert later.json == {"service": "image", "site": "Site1"}
+
+
+@pytest.mark.parametrize("hop", [*FORGED, None, "v2 hops=1", "v2 service= hops=1", "v2 service=%zz hops=1", "v2 service=image hops=",
+                                 "v2 service=image hops=1000", "v2 service=image hops=-1", "v3 service=image hops=1"],
+                         ids=lambda hop: str(hop)[:30])
+def test_agent_that_does_not_say_for_which_service(sites, hop):
+    headers = {} if hop is None else {"Cheops_Hop": hop}
+    answer = ask_peer(sites, sites.state("Site2"), Scope="Site1", **headers)
+    assert answer.status == 400 and answer.problem["type"] == "bad-hop" and answer.header("Connection") == "close"
+    assert "Cheops-Hop: v2 service=... hops=..." in answer.problem["detail"]
+
+
+def test_hop_to_a_service_that_is_not_here(sites):
+    answer = ask_peer(sites, sites.state("Site2"), Cheops_Hop="v2 service=volume hops=1", Scope="image: Site1")
+    assert answer.status == 503 and answer.problem["type"] == "no-instance" and answer.problem["site"] == "Site1"
+
+
+def test_hops_are_counted(sites):
+    before = sites.metric("Site1", "cheops_loops_total")
+    assert ask_peer(sites, sites.state("Site2"), Cheops_Hop="v2 service=image hops=8", Scope="Site1").status == 200
+    answer = ask_peer(sites, sites.state("Site2"), Cheops_Hop="v2 service=image hops=9", Scope="Site1")
+    assert answer.status == 508 and answer.problem["type"] == "loop"
+    assert sites.metric("Site1", "cheops_loops_total") == before + 1
+
+
+def test_what_an_agent_may_ask_of_another(sites):
+    """Not what its operator may."""
+    state = sites.state("Site2")
+    assert ask_peer(sites, state, "/cheops/v1/health").json == {"status": "ok", "site": "Site1"}
+    assert ask_peer(sites, state, "/cheops/v1/version").status == 200
+    for method, path in [("GET", "sites"), ("GET", "metrics"), ("GET", "services"), ("GET", "authority"), ("POST", "reload"),
+                         ("POST", "sites/tokens"), ("POST", "sites/revoke"), ("POST", "sites/remove"),
+                         ("POST", "authority/rotate"), ("POST", "authority/retire")]:
+        answer = ask_peer(sites, state, f"/cheops/v1/{path}", method)
+        assert answer.status == 404 and answer.problem["type"] == "no-such-path", (method, path, answer)
+
+
+def test_site_that_was_shut_out(mesh):
+    """Everywhere, also on connections that it has; and nobody sends it anything any more."""
     image = mesh.recorder()
-    first = mesh.agent("Site1", {"image": image.url, "compute": image.url}, {"Site2": spy.url.removeprefix("http://")})
-    second = mesh.agent("Site2", {"image": image.url, "compute": image.url}, ["Site1"])
-    third = mesh.agent("Site3", {"image": image.url, "compute": image.url}, ["Site1"])
-    stranger = mesh.agent("Site4", {"image": image.url}, ["Site1"], hop_key="another secret altogether")
-    ask(first.url("image") + "/images?x=1", headers={"Scope": "Site2"})
-    signed = {name: value for name, value in spy.requests[0][2] if name in ("Cheops-Hop", "Scope")}
-    hop = signed["Cheops-Hop"]
-    assert re.fullmatch(r"v1 service=image from=Site1 hops=1 mac=[0-9a-f]{32}", hop)
-    assert ask(second.peer + "/images?x=1", headers=signed).status == 200
-    for agent, method, path, header in [
-            (second, "GET", "/images", hop), (second, "DELETE", "/images?x=1", hop), (third, "GET", "/images?x=1", hop),
-            (stranger, "GET", "/images?x=1", hop),
-            (second, "GET", "/images?x=1", hop.replace("service=image", "service=compute")),
-            (second, "GET", "/images?x=1", hop.replace("hops=1", "hops=2")),
-            (second, "GET", "/images?x=1", hop.replace("from=Site1", "from=Site3"))]:
-        answer = ask(agent.peer + path, method, {**signed, "Cheops-Hop": header})
-        assert answer.status == 403, (method, path, header)
-    assert len(image.requests) == 1
+    first, second, third = mesh.join(*(mesh.agent(f"Site{n}", {"image": image.url}) for n in (1, 2, 3)))
+    state = third.config["state"]
+    hop = {"Cheops-Hop": HOP, "Scope": "Site2"}
+    assert second.ask_peer("/images", state, headers=hop).status == 200
+    kept = http.client.HTTPSConnection(second.config["peer"], timeout=BOUND_S, context=mesh_maker.tls_client(state))
+    kept.request("GET", "/images", headers=hop)
+    assert kept.getresponse().read() == b"{}"
+    assert mesh_maker.call(first, "POST", "/cheops/v1/sites/revoke", {"name": "Site3"}) == (200, {"revoked": "Site3"})
+    wait_for(lambda: mesh_maker.sites_of(second)["Site3"]["state"] == "revoked", "Site2 to know")
+    answer = second.ask_peer("/images", state, headers=hop)
+    assert answer.status == 403
+    assert answer.problem["type"] == "revoked" and answer.header("Connection") == "close"
+    with pytest.raises((http.client.HTTPException, OSError)):
+        kept.request("GET", "/images", headers=hop)
+        kept.getresponse()
+    kept.close()
+    before = len(image.requests)
+    answer = ask(third.url("image") + "/images", headers={"Scope": "Site2"})
+    assert answer.status >= 400 and answer.problem, answer
+    assert len(image.requests) == before
+    assert ask(first.url("image") + "/images", headers={"Scope": "Site2"}).status == 200
 
 
 def test_instance_that_is_a_front_is_refused_from_the_start(mesh, cheops):

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "agent/config.h"
+#include "config_files.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -39,10 +40,7 @@ static inline int numeric_look_up(struct http_address *address, struct str text,
 
 static inline struct agent_surroundings quiet_surroundings(void)
 {
-	struct agent_surroundings around = {.look_up = numeric_look_up, .cores = 3};
-	for (size_t i = 0; i < sizeof(around.hop_key); i++)
-		around.hop_key[i] = (char)i;
-	return around;
+	return (struct agent_surroundings){.look_up = numeric_look_up, .read = read_test_file, .cores = 3};
 }
 
 /* Parses a text as PATH; the error is in *err. */

@@ -1,7 +1,6 @@
 /* What a configuration becomes. What is said of wrong ones is in test_config_errors.c. */
 #include "config_test.h"
 
-#include <openssl/sha.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,7 +16,8 @@ static const char full[] = "site: Site1\n"
 						   "peer: 127.0.0.1:8070\n"
 						   "threads: 2\n"
 						   "log: debug\n"
-						   "hop_key: at least 16 bytes\n"
+						   "advertise: 192.0.2.1:8071\n"
+						   "state: /var/lib/elsewhere\n"
 						   "services:\n"
 						   "  compute:\n"
 						   "    front: 127.0.0.1:8081\n"
@@ -26,11 +26,7 @@ static const char full[] = "site: Site1\n"
 						   "    carry: [traceparent, request-id:X-Request-Id, append:X-Auth-Token]\n"
 						   "  image: {front: 127.0.0.1:8082, instances: 127.0.0.1:9083, carry: []}\n"
 						   "  network: {front: 127.0.0.1:8083, instances: [127.0.0.1:9083]}\n"
-						   "peers:\n"
-						   "  Site2: {address: 127.0.0.1:8170, rtt: 8.25ms, tags: {region: west, tier: gold},\n"
-						   "          services: {compute: '2.3', volume: }}\n"
-						   "  Site3: {address: 127.0.0.1:8270}\n"
-						   "tags: {region: east}\n"
+						   "tags: {region: east, tier: gold}\n"
 						   "timeouts: {connect: 500ms, header: 1.5s, answer: 2min, idle: 1h, request: 0s, stop: 1s}\n"
 						   "limits: {head: 8KiB, fields: 64, target: 2000, connections: 7}\n";
 
@@ -107,42 +103,43 @@ static void a_request_id_may_have_a_prefix(void **state)
 	proxy_config_drop(config);
 }
 
-static void the_view_has_this_site_first_then_the_peers(void **state)
+static void what_the_others_are_told_is_taken_over(void **state)
 {
 	(void)state;
 	struct proxy_config *config = parse_fine(full);
-	const struct scope_view *view = &config->view;
-	struct str key, value, version;
-	assert_int_equal(config->site_index, 0);
-	assert_int_equal(view->sites_count, 3);
-	assert_str_equal(view->site(view->context, 0).name, "Site1");
-	assert_str_equal(view->site(view->context, 1).name, "Site2");
-	assert_int_equal(config->peers_count, 2);
-	assert_str_equal(config->peers[1].name, "Site3");
-	assert_int_equal(config->peers[1].site, 2);
-	assert_string_equal(config->peers[0].address.text, "127.0.0.1:8170");
-	assert_int_equal(config->peers[0].rtt_us, 8250);
-	assert_true(config->peers[1].rtt_us == SCOPE_RTT_UNKNOWN);
-	assert_int_equal(view->rtt_us(view->context, 0, 1), 8250);
-	assert_true(view->rtt_us(view->context, 0, 2) == SCOPE_RTT_UNKNOWN);
-	assert_true(view->tag(view->context, 0, 0, &key, &value));
-	assert_str_equal(value, "east");
-	assert_true(view->tag(view->context, 1, 1, &key, &value));
-	assert_str_equal(key, "tier");
-	assert_int_equal(view->services_count, 4);
-	uint32_t compute = view->find_service(view->context, STR("compute"));
-	uint32_t volume = view->find_service(view->context, STR("volume"));
-	assert_true(view->offers(view->context, compute, 0, &version));
-	assert_str_equal(version, "2.1");
-	assert_true(view->offers(view->context, compute, 1, &version));
-	assert_str_equal(version, "2.3");
-	/* Site2 says what it has, Site3 says nothing and is taken to have what we have. */
-	assert_false(view->offers(view->context, view->find_service(view->context, STR("image")), 1, &version));
-	assert_true(view->offers(view->context, compute, 2, &version));
-	assert_str_equal(version, "");
-	assert_false(view->offers(view->context, volume, 0, &version));
-	assert_true(view->offers(view->context, volume, 1, &version));
-	assert_false(view->offers(view->context, volume, 2, &version));
+	static const uint8_t ip[4] = {192, 0, 2, 1};
+	assert_int_equal(config->advertise.family, 4);
+	assert_memory_equal(config->advertise.ip, ip, sizeof(ip));
+	assert_int_equal(config->advertise.port, 8071);
+	assert_string_equal(config->state, "/var/lib/elsewhere");
+	assert_int_equal(config->tags_count, 2);
+	assert_str_equal(config->tags[0].key, "region");
+	assert_str_equal(config->tags[0].value, "east");
+	assert_str_equal(config->tags[1].key, "tier");
+	assert_false(config->meshed); /* that is for the agent to find out */
+	proxy_config_drop(config);
+}
+
+/* Where the agent listens is where it is met, unless that is every address. */
+static void where_it_listens_is_what_is_advertised(void **state)
+{
+	(void)state;
+	struct proxy_config *config = parse_fine(MINIMAL "peer: 127.0.0.1:8070\n");
+	assert_int_equal(config->advertise.family, 4);
+	assert_int_equal(config->advertise.port, 8070);
+	proxy_config_drop(config);
+	config = parse_fine(MINIMAL "peer: 0.0.0.0:8070\n");
+	assert_int_equal(config->advertise.family, 0);
+	proxy_config_drop(config);
+}
+
+static void a_relative_state_begins_where_the_file_is(void **state)
+{
+	(void)state;
+	struct proxy_config *config = NULL;
+	struct err err = {0};
+	assert_int_equal(parse_as("/etc/cheops/agent.yaml", STR(MINIMAL "state: kept\n"), &config, &err), 0);
+	assert_string_equal(config->state, "/etc/cheops/kept");
 	proxy_config_drop(config);
 }
 
@@ -150,11 +147,12 @@ static void what_is_left_out_has_a_default(void **state)
 {
 	(void)state;
 	struct proxy_config *config = parse_fine(MINIMAL);
-	struct agent_surroundings around = quiet_surroundings();
 	assert_int_equal(config->threads, 3);
 	assert_int_equal(config->log_level, LOG_INFO);
 	assert_int_equal(config->peer.length, 0);
-	assert_int_equal(config->peers_count, 0);
+	assert_int_equal(config->tags_count, 0);
+	assert_int_equal(config->advertise.family, 0);
+	assert_string_equal(config->state, "/var/lib/cheops");
 	assert_int_equal(config->timeouts.connect_ms, 2000);
 	assert_int_equal(config->timeouts.header_ms, 10000);
 	assert_int_equal(config->timeouts.answer_ms, 60000);
@@ -165,8 +163,6 @@ static void what_is_left_out_has_a_default(void **state)
 	assert_int_equal(config->limits.target_bytes, 16 << 10);
 	assert_int_equal(config->limits.fields, 128);
 	assert_int_equal(config->connections, 20000);
-	assert_memory_equal(config->hop_key, around.hop_key, sizeof(config->hop_key));
-	assert_int_equal(config->view.sites_count, 1);
 	proxy_config_drop(config);
 }
 
@@ -187,6 +183,69 @@ static void references_are_counted(void **state)
 	assert_str_equal(config->site, "Site1");
 	proxy_config_drop(config);
 	proxy_config_drop(NULL);
+}
+
+/* ---- TLS -------------------------------------------------------------------------------------------------------- */
+
+static void certificates_are_read(void **state)
+{
+	(void)state;
+	struct proxy_config *config = parse_fine(
+		"site: Site1\napi: 127.0.0.1:8079\nservices:\n"
+		"  plain: {front: 127.0.0.1:1, instances: 127.0.0.1:2}\n"
+		"  front: {front: 127.0.0.1:3, instances: 127.0.0.1:4, front_tls: {certificate: good.pem, key: good.key}}\n"
+		"  clients: {front: 127.0.0.1:5, instances: 127.0.0.1:6,\n"
+		"            front_tls: {certificate: /etc/cheops/good.pem, key: good.key, clients: good.pem}}\n"
+		"  instances: {front: 127.0.0.1:7, instances: [127.0.0.1:8, 127.0.0.2:8], instances_tls: }\n"
+		"  named: {front: 127.0.0.1:9, instances: [127.0.0.1:10, 127.0.0.2:10],\n"
+		"          instances_tls: {ca: good.pem, name: named.example, certificate: good.pem, key: good.key}}\n");
+	const struct proxy_service *services = config->services;
+	assert_true(!services[0].front_tls && !services[0].instances_tls);
+	assert_true(services[1].front_tls && !services[1].instances_tls);
+	assert_true(services[2].front_tls && !services[2].instances_tls);
+	assert_true(!services[3].front_tls && services[3].instances_tls);
+	assert_string_equal(services[3].instances_names[0], "127.0.0.1");
+	assert_string_equal(services[3].instances_names[1], "127.0.0.2");
+	assert_string_equal(services[4].instances_names[0], "named.example");
+	assert_string_equal(services[4].instances_names[1], "named.example");
+	proxy_config_drop(config);
+}
+
+/* ---- Policy ----------------------------------------------------------------------------------------------------- */
+
+static void without_a_policy_everything_is_allowed(void **state)
+{
+	(void)state;
+	struct proxy_config *config = parse_fine(MINIMAL);
+	assert_true(config->policy.rules_count == 0 && !config->policy.refuse_others);
+	proxy_config_drop(config);
+}
+
+static void rules_are_read(void **state)
+{
+	(void)state;
+	struct proxy_config *config =
+		parse_fine("site: Site1\napi: 127.0.0.1:8079\nservices:\n"
+	               "  compute: {front: 127.0.0.1:1, instances: 127.0.0.1:2}\n"
+	               "  image: {front: 127.0.0.1:3, instances: 127.0.0.1:4}\n"
+	               "policy:\n  others: refuse\n  rules:\n"
+	               "  - {name: partners, sites: [Site2, Site3], services: image, operations: [read], rate: 100}\n"
+	               "  - {name: family, tags: {owner: us, tier: 1}, concurrent: 20}\n"
+	               "  - {name: nobody, sites: Site9, services: []}\n");
+	const struct proxy_rule *rules = config->policy.rules;
+	assert_true(config->policy.refuse_others);
+	assert_int_equal(config->policy.rules_count, 3);
+	assert_str_equal(rules[0].name, "partners");
+	assert_int_equal(rules[0].sites_count, 2);
+	assert_str_equal(rules[0].sites[1], "Site3");
+	assert_true(rules[0].services == 2 && !rules[0].all_services && rules[0].read && !rules[0].write);
+	assert_true(rules[0].rate == 100 && rules[0].concurrent == 0);
+	assert_int_equal(rules[1].tags_count, 2);
+	assert_str_equal(rules[1].tags[1].value, "1");
+	assert_true(rules[1].all_services && rules[1].read && rules[1].write && rules[1].sites_count == 0);
+	assert_true(rules[1].rate == 0 && rules[1].concurrent == 20);
+	assert_true(!rules[2].all_services && rules[2].services == 0);
+	proxy_config_drop(config);
 }
 
 /* ---- Flags and environment -------------------------------------------------------------------------------------- */
@@ -229,12 +288,11 @@ static void flags_may_stand_for_required_keys(void **state)
 	proxy_config_drop(config);
 }
 
-/* ---- The key ---------------------------------------------------------------------------------------------------- */
+/* ---- The file --------------------------------------------------------------------------------------------------- */
 
 struct folder {
 	char path[64];
 	char config[96];
-	char key[96];
 };
 
 static void folder_open(struct folder *folder)
@@ -242,12 +300,10 @@ static void folder_open(struct folder *folder)
 	snprintf(folder->path, sizeof(folder->path), "/tmp/cheops-test-XXXXXX");
 	assert_non_null(mkdtemp(folder->path));
 	snprintf(folder->config, sizeof(folder->config), "%s/agent.yaml", folder->path);
-	snprintf(folder->key, sizeof(folder->key), "%s/hop.key", folder->path);
 }
 
 static void folder_close(struct folder *folder)
 {
-	unlink(folder->key);
 	unlink(folder->config);
 	assert_int_equal(rmdir(folder->path), 0);
 }
@@ -260,60 +316,6 @@ static void write_file(const char *path, const char *text, mode_t mode)
 	fclose(file);
 	assert_int_equal(chmod(path, mode), 0);
 }
-
-static void the_key_is_derived_the_same_from_text_and_file(void **state)
-{
-	(void)state;
-	static const char secret[] = "0123456789abcdef";
-	unsigned char expected[SHA256_DIGEST_LENGTH];
-	SHA256((const unsigned char *)"cheops hop key 1\n0123456789abcdef", 33, expected);
-	struct folder folder;
-	struct err err = {0};
-	struct proxy_config *config = NULL;
-	folder_open(&folder);
-	for (int newline = 0; newline <= 1; newline++) {
-		char text[32];
-		snprintf(text, sizeof(text), "%s%s", secret, newline ? "\n" : "");
-		write_file(folder.key, text, 0640);
-		assert_int_equal(parse_as(folder.config, STR(MINIMAL "hop_key_file: hop.key\n"), &config, &err), 0);
-		assert_memory_equal(config->hop_key, expected, sizeof(expected));
-		proxy_config_drop(config);
-	}
-	folder_close(&folder);
-	config = parse_fine(MINIMAL "hop_key: '0123456789abcdef'\n");
-	assert_memory_equal(config->hop_key, expected, sizeof(expected));
-	proxy_config_drop(config);
-}
-
-static void a_key_file_that_others_can_read_is_refused(void **state)
-{
-	(void)state;
-	struct folder folder;
-	struct err err = {0};
-	struct proxy_config *config = NULL;
-	folder_open(&folder);
-	write_file(folder.key, "0123456789abcdef\n", 0644);
-	assert_int_equal(parse_as(folder.config, STR(MINIMAL "hop_key_file: hop.key\n"), &config, &err), ERR_INVALID);
-	assert_non_null(strstr(err.text, "agent.yaml:4:15: `hop_key_file`: everybody may read or write `"));
-	assert_non_null(strstr(err.text, "hop.key` (mode 644); a secret is for its owner and group: chmod o-rwx"));
-	write_file(folder.key, "too short\n", 0600);
-	assert_int_equal(parse_as(folder.config, STR(MINIMAL "hop_key_file: hop.key\n"), &config, &err), ERR_INVALID);
-	assert_non_null(strstr(err.text, "`hop_key_file` has 9 bytes; it has to have 16 to 4096"));
-	assert_null(strstr(err.text, "too short"));
-	assert_null(config);
-	folder_close(&folder);
-}
-
-static void a_folder_is_no_key(void **state)
-{
-	(void)state;
-	struct err err = {0};
-	struct proxy_config *config = NULL;
-	assert_int_equal(parse_as("agent.yaml", STR(MINIMAL "hop_key_file: /tmp\n"), &config, &err), ERR_INVALID);
-	assert_non_null(strstr(err.text, "`/tmp` is no regular file"));
-}
-
-/* ---- The file --------------------------------------------------------------------------------------------------- */
 
 static void a_file_is_loaded_with_real_surroundings(void **state)
 {
@@ -358,8 +360,6 @@ static void counts_are_limited(void **state)
 		int most;
 		const char *before, *each, *said;
 	} cases[] = {
-		{LIMIT_AGENT_PEERS, MINIMAL "peer: 127.0.0.1:2\nhop_key: 0123456789abcdef\npeers:\n",
-	     "  P%d: {address: 10.0.%d.%d:80}\n", "1000 peers; the limit of an agent is 999"},
 		{LIMIT_AGENT_SERVICES, "site: S\napi: 127.0.0.1:1\nservices:\n",
 	     "  s%d: {front: 10.0.%d.%d:80, instances: 127.0.0.1:3}\n", "65 services; the limit of an agent is 64"},
 		{LIMIT_AGENT_TAGS, MINIMAL "tags:\n", "  t%d: x%d.%d\n", "65 tags; the limit of a site is 64"},
@@ -394,15 +394,17 @@ int main(void)
 		cmocka_unit_test(services_are_in_the_order_of_the_file),
 		cmocka_unit_test(scopes_follow_as_said),
 		cmocka_unit_test(a_request_id_may_have_a_prefix),
-		cmocka_unit_test(the_view_has_this_site_first_then_the_peers),
+		cmocka_unit_test(what_the_others_are_told_is_taken_over),
+		cmocka_unit_test(where_it_listens_is_what_is_advertised),
+		cmocka_unit_test(a_relative_state_begins_where_the_file_is),
 		cmocka_unit_test(what_is_left_out_has_a_default),
 		cmocka_unit_test(a_smaller_head_has_a_smaller_target),
 		cmocka_unit_test(references_are_counted),
+		cmocka_unit_test(certificates_are_read),
+		cmocka_unit_test(without_a_policy_everything_is_allowed),
+		cmocka_unit_test(rules_are_read),
 		cmocka_unit_test(flags_beat_the_environment_which_beats_the_file),
 		cmocka_unit_test(flags_may_stand_for_required_keys),
-		cmocka_unit_test(the_key_is_derived_the_same_from_text_and_file),
-		cmocka_unit_test(a_key_file_that_others_can_read_is_refused),
-		cmocka_unit_test(a_folder_is_no_key),
 		cmocka_unit_test(a_file_is_loaded_with_real_surroundings),
 		cmocka_unit_test(any_prefix_of_a_file_is_dealt_with),
 		cmocka_unit_test(counts_are_limited),

@@ -41,7 +41,7 @@ static void add_line(struct block *block, struct str line)
 
 static void add_option(struct block *block, struct str line)
 {
-	static const char *const flags[] = {"--site", "--api", "--peer", "--threads", "--log"};
+	static const char *const flags[] = {"--site", "--api", "--peer", "--advertise", "--state", "--threads", "--log"};
 	struct str rest = line;
 	const char *space = memchr(line.at, ' ', line.length);
 	assert_non_null(space);

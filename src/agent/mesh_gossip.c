@@ -1,0 +1,280 @@
+/* The protocol of src/site on a UDP socket, sealed by src/trust: what the two ask of their host. */
+#include "agent/mesh_int.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum { DATAGRAMS_PER_ROUND = 256 };
+
+/* ---- The table's host -------------------------------------------------------------------------------------------- */
+
+/* The card of a site, and its version. */
+static bool find_card(struct agent_mesh *mesh, site_id id, struct site_card *card, uint64_t *version)
+{
+	uint32_t number = site_find(mesh->site, id);
+	struct site_member member;
+	if (number != SCOPE_NO_INDEX)
+		site_member(mesh->site, number, &member);
+	else if (!site_claimant(mesh->site, id, &member.card)) /* one that is told that it is refused */
+		return false;
+	arena_reset(&mesh->scratch);
+	*version = member.card.version;
+	return site_card_parse(&mesh->scratch, member.card.body, card, NULL) == 0;
+}
+
+static void send_to(struct agent_mesh *mesh, const struct site_address *to, struct str bytes)
+{
+	struct http_address address;
+	http_address_of_site(&address, to);
+	/* Nobody is told of a failure: to the protocol it is a datagram that was lost. */
+	ssize_t sent = sendto(mesh->udp.fd, bytes.at, bytes.length, MSG_DONTWAIT | MSG_NOSIGNAL,
+	                      (const struct sockaddr *)&address.socket, address.length);
+	(void)sent;
+}
+
+static void host_send(void *context, site_id to, const struct site_address *address, struct str bytes)
+{
+	struct agent_mesh *mesh = context;
+	struct outgoing head = {to, *address, bytes.length};
+	buf_put(&mesh->outgoing, str_make((const char *)&head, sizeof(head)));
+	buf_put(&mesh->outgoing, bytes);
+}
+
+static bool host_verify(void *context, const struct site_record *record)
+{
+	struct agent_mesh *mesh = context;
+	struct err err = {0};
+	int64_t now_ms = agent_now().wall_ms, to_ms = mesh->identity->about.to_ms;
+	/* Our own card is one also when our certificate has ended: that is for others to refuse. */
+	if (record->kind == SITE_CARD && record->subject == trust_key_id(mesh->identity->key) && now_ms > to_ms)
+		now_ms = to_ms;
+	if (trust_check_record(mesh->identity->roots, record, now_ms, &err))
+		return true;
+	log_event(mesh->options.log, LOG_DEBUG, "a record was refused", LOG_STR("error", str_of(err.text)));
+	return false;
+}
+
+static uint64_t host_random(void *context)
+{
+	(void)context;
+	uint64_t number;
+	ssize_t got = getrandom(&number, sizeof(number), 0);
+	CHECK(got == sizeof(number));
+	return number;
+}
+
+static void host_event(void *context, const struct site_event *event)
+{
+	static const struct {
+		enum log_level level;
+		const char *text;
+	} messages[] = {
+		[SITE_EVENT_JOINED] = {LOG_INFO, "a site has joined"},
+		[SITE_EVENT_ALIVE] = {LOG_INFO, "a site is there"},
+		[SITE_EVENT_SUSPECT] = {LOG_INFO, "a site does not answer; it may be slow, cut off or dead"},
+		[SITE_EVENT_LOST] = {LOG_WARN, "a site is lost: cut off or dead"},
+		[SITE_EVENT_LEFT] = {LOG_INFO, "a site has stopped"},
+		[SITE_EVENT_REVOKED] = {LOG_WARN, "a site was revoked, and is shut out"},
+		[SITE_EVENT_REMOVED] = {LOG_WARN, "a site was removed"},
+		[SITE_EVENT_CARD] = {LOG_DEBUG, "a site says something new of itself"},
+		[SITE_EVENT_ROOT] = {LOG_INFO, "the authority says something new of its roots"},
+		[SITE_EVENT_CONFLICT] = {LOG_WARN, "a site claims a name that another one has, and is refused"},
+		[SITE_EVENT_OUTCAST] = {LOG_ERROR, "the other sites refuse this one"},
+	};
+	struct agent_mesh *mesh = context;
+	const struct log *log = mesh->options.log;
+	if (event->text.length)
+		log_event(log, messages[event->kind].level, messages[event->kind].text, LOG_STR("site", event->name),
+		          LOG_STR("detail", event->text));
+	else
+		log_event(log, messages[event->kind].level, messages[event->kind].text, LOG_STR("site", event->name));
+	mesh->roots_changed |= event->kind == SITE_EVENT_ROOT;
+	if (event->kind == SITE_EVENT_CARD && event->subject == trust_key_id(mesh->identity->key)) {
+		uint64_t version = 0;
+		for (size_t i = 0; i < event->text.length && event->text.at[i] >= '0' && event->text.at[i] <= '9'; i++)
+			version = version * 10 + (uint64_t)(event->text.at[i] - '0');
+		mesh->card_version = version > mesh->card_version ? version : mesh->card_version;
+		mesh->card_outdated = true;
+	}
+	if (event->kind == SITE_EVENT_REVOKED || event->kind == SITE_EVENT_REMOVED)
+		buf_put(&mesh->shut_out, str_make((const char *)&event->subject, sizeof(event->subject)));
+}
+
+void mesh_forget(struct agent_mesh *mesh)
+{
+	site_id id;
+	for (size_t at = 0; at < mesh->shut_out.length; at += sizeof(id)) {
+		memcpy(&id, mesh->shut_out.at + at, sizeof(id));
+		trust_seal_forget(mesh->seal, id);
+		free(map_remove(&mesh->vouched, str_make((const char *)&id, sizeof(id))));
+	}
+	buf_clear(&mesh->shut_out);
+}
+
+void mesh_flush(struct agent_mesh *mesh)
+{
+	struct buf queue = mesh->outgoing;
+	mesh->outgoing = (struct buf){0};
+	for (size_t at = 0; at < queue.length;) {
+		struct outgoing head;
+		memcpy(&head, queue.at + at, sizeof(head));
+		at += sizeof(head);
+		mesh->sending = &head;
+		if (site_is_removed(mesh->site, head.to)) /* that it was */
+			trust_seal_send_last(mesh->seal, head.to, str_make(queue.at + at, head.length));
+		else if (!trust_seal_send(mesh->seal, head.to, str_make(queue.at + at, head.length), agent_now().us))
+			site_delayed(mesh->site, head.to);
+		at += head.length;
+	}
+	mesh->sending = NULL;
+	buf_free(&queue);
+}
+
+/* ---- The seal's host --------------------------------------------------------------------------------------------- */
+
+/* To check a certificate takes long enough for a flood of datagrams to be felt: it is done once. */
+static bool is_vouched(struct agent_mesh *mesh, site_id id, uint64_t version, struct str certificate)
+{
+	struct vouched *vouched = map_get(&mesh->vouched, str_make((const char *)&id, sizeof(id)));
+	int64_t now_ms = agent_now().wall_ms;
+	struct trust_certificate about;
+	if (vouched && vouched->card_version == version && vouched->roots_number == mesh->roots_number)
+		return now_ms <= vouched->to_ms;
+	if (trust_check(mesh->identity->roots, certificate, now_ms, &about, NULL) != 0)
+		return false;
+	if (!vouched) {
+		vouched = calloc(1, sizeof(*vouched));
+		CHECK(vouched);
+		vouched->id = id;
+		map_set(&mesh->vouched, str_make((const char *)&vouched->id, sizeof(vouched->id)), vouched);
+	}
+	vouched->card_version = version;
+	vouched->roots_number = mesh->roots_number;
+	vouched->to_ms = about.to_ms;
+	return true;
+}
+
+static struct str seal_certificate(void *context, site_id id)
+{
+	struct agent_mesh *mesh = context;
+	struct site_card card;
+	uint64_t version;
+	if (site_is_removed(mesh->site, id) || !find_card(mesh, id, &card, &version) ||
+	    !is_vouched(mesh, id, version, card.certificate))
+		return STR("");
+	return card.certificate;
+}
+
+static void seal_card(void *context, struct str record)
+{
+	struct agent_mesh *mesh = context;
+	site_add_record(mesh->site, record, agent_now(), NULL);
+}
+
+static void seal_send(void *context, site_id to, struct str datagram)
+{
+	struct agent_mesh *mesh = context;
+	struct site_card card;
+	uint64_t version;
+	/* Where the table says: it may know better than the card, or there is no card any more. What had to wait for a greeting
+	 * goes to where the site is now. */
+	if (mesh->sending && mesh->sending->to == to)
+		send_to(mesh, &mesh->sending->address, datagram);
+	else if (find_card(mesh, to, &card, &version))
+		send_to(mesh, &card.address, datagram);
+}
+
+static void seal_reply(void *context, const struct site_address *to, struct str datagram)
+{
+	send_to(context, to, datagram);
+}
+
+static void seal_opened(void *context, site_id from, struct str bytes)
+{
+	struct agent_mesh *mesh = context;
+	site_receive(mesh->site, from, bytes, agent_now());
+}
+
+/* ---- The socket -------------------------------------------------------------------------------------------------- */
+
+static void udp_ready(struct http_source *source, uint32_t events)
+{
+	(void)events;
+	struct agent_mesh *mesh = (struct agent_mesh *)((char *)source - offsetof(struct agent_mesh, udp));
+	for (int i = 0; i < DATAGRAMS_PER_ROUND && source->fd >= 0; i++) {
+		char bytes[2048]; /* more than any datagram of ours: a longer one is cut, and refused */
+		struct http_address from = {.length = sizeof(from.socket)};
+		ssize_t got =
+			recvfrom(source->fd, bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&from.socket, &from.length);
+		struct site_address address;
+		if (got < 0 && errno != EINTR && errno != ECONNREFUSED)
+			break;
+		if (got >= 0 && http_address_to_site(&from, &address))
+			trust_seal_receive(mesh->seal, &address, str_make(bytes, (size_t)got), agent_now().us);
+	}
+	mesh_review(mesh);
+}
+
+static int open_udp(const struct http_address *address, int *out, struct err *err)
+{
+	int fd = socket(address->socket.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return err_set(err, ERR_IO, "cannot open a socket: %s", strerror(errno));
+	if (bind(fd, (const struct sockaddr *)&address->socket, address->length) != 0) {
+		int code = err_set(err, ERR_IO, "cannot listen on %s (UDP): %s", address->text, strerror(errno));
+		close(fd);
+		return code;
+	}
+	*out = fd;
+	return 0;
+}
+
+/* The socket of the configuration: the one that is open, or a new one. */
+int mesh_open(struct agent_mesh *mesh, const struct proxy_config *config, struct err *err)
+{
+	int fd = -1;
+	if (mesh->udp.fd >= 0 && strcmp(mesh->udp_address, config->peer.text) == 0)
+		return 0;
+	int code = open_udp(&config->peer, &fd, err);
+	if (code)
+		return code;
+	if (mesh->udp.fd >= 0)
+		http_loop_close(mesh->options.loop, &mesh->udp);
+	mesh->udp.fd = fd;
+	mesh->udp.ready = udp_ready;
+	snprintf(mesh->udp_address, sizeof(mesh->udp_address), "%s", config->peer.text);
+	return http_loop_add(mesh->options.loop, &mesh->udp, EPOLLIN, err);
+}
+
+void mesh_start(struct agent_mesh *mesh, struct agent_identity *identity)
+{
+	struct site_host site_host = {mesh, host_send, host_verify, host_random, host_event};
+	struct trust_seal_host seal_host = {mesh, seal_certificate, seal_card, seal_send, seal_reply, seal_opened};
+	struct site_options options = {
+		.self = trust_key_id(identity->key), .timing = site_timing_default(), .hash_key = mesh->options.hash_key};
+	mesh->identity = identity;
+	mesh->seal = trust_seal_new(identity->key, host_random(NULL), &seal_host);
+	mesh->site = site_new(&options, &site_host);
+}
+
+void mesh_stop(struct agent_mesh *mesh)
+{
+	size_t cursor = 0;
+	struct str key;
+	void *value;
+	if (mesh->udp.fd >= 0)
+		close(mesh->udp.fd); /* the loop has ended, and will not release it any more */
+	if (mesh->site)
+		site_free(mesh->site);
+	if (mesh->seal)
+		trust_seal_free(mesh->seal);
+	while (map_next(&mesh->vouched, &cursor, &key, &value))
+		free(value);
+	map_free(&mesh->vouched);
+}

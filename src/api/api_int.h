@@ -1,0 +1,61 @@
+/* Inside the API: answers, and the jobs that the thread of control does. */
+#ifndef API_API_INT_H
+#define API_API_INT_H
+
+#include "api/api.h"
+
+extern const char api_json[]; /* content types */
+extern const char api_problem_json[];
+
+/* What a handler in the thread of control makes. */
+struct api_answer {
+	unsigned status;
+	const char *type;
+	struct buf body;
+};
+
+struct api_job {
+	struct http_task task;
+	struct proxy_exchange *exchange;
+	struct http_loop *loop;
+	const struct api_route *route;
+	struct api_agent *agent;
+	/* the request: copies */
+	struct buf target;
+	struct buf body;
+	bool peer;
+	site_id from;
+	struct api_answer answer;
+};
+
+struct api_route {
+	struct str path;
+	struct str method;
+	/* One of them: in the loop that was asked, or in the thread of control. */
+	void (*handle)(const struct api_agent *agent, const struct proxy_call *call);
+	void (*control)(struct api_job *job, const struct api_mesh *mesh);
+	bool peers; /* other agents may ask, too: on their port only these are answered */
+};
+
+void api_put_problem(struct buf *body, unsigned status, const char *type, const char *title, const char *detail);
+/* As the answer of a job. */
+void api_refuse(struct api_job *job, const struct api_refusal *refusal, const char *detail);
+
+/* The value of a parameter of the query, percent-decoded; "" if it is not there. */
+struct str api_query(struct arena *arena, struct str target, const char *name);
+
+/* sites.c */
+void api_get_sites(struct api_job *job, const struct api_mesh *mesh);
+void api_post_token(struct api_job *job, const struct api_mesh *mesh);
+void api_post_remove(struct api_job *job, const struct api_mesh *mesh);
+void api_post_revoke(struct api_job *job, const struct api_mesh *mesh);
+void api_get_authority(struct api_job *job, const struct api_mesh *mesh);
+void api_post_rotate(struct api_job *job, const struct api_mesh *mesh);
+void api_post_retire(struct api_job *job, const struct api_mesh *mesh);
+void api_post_join(struct api_job *job, const struct api_mesh *mesh);
+void api_post_renew(struct api_job *job, const struct api_mesh *mesh);
+
+/* metrics.c */
+void api_get_metrics(struct api_job *job, const struct api_mesh *mesh);
+
+#endif

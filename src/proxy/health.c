@@ -1,0 +1,135 @@
+/* Is another site to be reached on the data path? What answers and failures make of that (DESIGN 11). Pure: time is an
+ * argument.
+ *
+ *              an answer                      two failures in a row, or a refusal
+ *   UNKNOWN ───────────────▶ UP ◀──────────────────────────────────────────▶ DOWN
+ *                                 two answers in a row; one, if it was short
+ *
+ * - Every answer counts, whatever its status, of requests and of probes: the way there and back works.
+ * - One failure may be a lost packet or one bad connection; two in a row, the second on a new connection, are believed. A
+ *   refused connection is an answer of the other machine itself, and is believed at once.
+ * - A path that was down for some time has to answer twice, so that one that works now and then is not used in turns. A
+ *   short outage was probably none: a pause of the other agent, or a row of lost packets.
+ *
+ * How long to wait for an answer is told by earlier ones, as TCP does it (RFC 6298): the smoothed round trip and four times
+ * its variation. But the variation counts as half of the round trip at the least. On a steady path that loses packets the
+ * variation gets small, and each lost packet, which TCP repeats after about one round trip, would be taken for a failure:
+ * with this floor the answer to a repeated packet is still in time.
+ */
+#include "proxy/proxy_int.h"
+
+enum {
+	TIMEOUT_LEAST_US = 250 * 1000,
+	TIMEOUT_MOST_US = 8 * 1000 * 1000,
+	FIRST_TIMEOUT_MOST_US = 5 * 1000 * 1000,
+	FIRST_TIMEOUT_EXTRA_US = 500 * 1000,
+	FIRST_TIMEOUT_UNKNOWN_US = 3 * 1000 * 1000, /* of a site whose distance nobody knows */
+	SHORT_OUTAGE_US = 3 * 1000 * 1000,
+	FAILURES_TO_DOWN = 2,
+	ANSWERS_TO_UP = 2,
+	CONNECT_ROUND_TRIPS = 10,   /* two of TCP and TLS, and what it takes to repeat what was lost, twice in a row */
+	DELAY_LEAST_US = 50 * 1000, /* a tick of the loop */
+	DELAY_MOST_US = 1000 * 1000,
+	DELAY_UNKNOWN_US = 200 * 1000,
+};
+
+static uint64_t clamp(uint64_t value, uint64_t least, uint64_t most)
+{
+	return value < least ? least : value > most ? most : value;
+}
+
+bool proxy_health_answered(struct proxy_health *health, uint64_t now_us)
+{
+	health->answer_us = now_us;
+	health->failures = 0;
+	if (health->state == PROXY_PATH_UP)
+		return false;
+	health->answers++;
+	uint32_t needed = now_us - health->down_us < SHORT_OUTAGE_US ? 1 : ANSWERS_TO_UP;
+	if (health->state == PROXY_PATH_DOWN && health->answers < needed)
+		return false;
+	health->state = PROXY_PATH_UP;
+	return true;
+}
+
+bool proxy_health_failed(struct proxy_health *health, uint64_t now_us, bool refused)
+{
+	health->answers = 0;
+	health->failures++;
+	if (health->state == PROXY_PATH_DOWN || (!refused && health->failures < FAILURES_TO_DOWN))
+		return false;
+	health->state = PROXY_PATH_DOWN;
+	health->down_us = now_us;
+	return true;
+}
+
+void proxy_health_forget(struct proxy_health *health)
+{
+	health->state = PROXY_PATH_UNKNOWN;
+	health->failures = health->answers = 0;
+}
+
+/* An answer that came late, because of an outage or a lost packet, says little of the path when it works: it is no sample. But
+ * where two in a row are late the path has become slow; it gets there in a few steps, since a sample has a bound as well. */
+void proxy_health_measured(struct proxy_health *health, uint64_t rtt_us, bool late)
+{
+	bool late_before = health->late;
+	health->late = late;
+	if (late && !late_before)
+		return;
+	uint64_t most_us = 2 * proxy_health_timeout_us(health, SCOPE_RTT_UNKNOWN);
+	rtt_us = rtt_us < most_us ? rtt_us : most_us;
+	if (health->rtt_us == 0) {
+		health->rtt_us = rtt_us + 1;
+		health->variation_us = rtt_us / 2;
+		return;
+	}
+	uint64_t apart = rtt_us > health->rtt_us ? rtt_us - health->rtt_us : health->rtt_us - rtt_us;
+	health->variation_us = (3 * health->variation_us + apart) / 4;
+	health->rtt_us = (7 * health->rtt_us + rtt_us) / 8;
+	health->rtt_us += health->rtt_us == 0;
+}
+
+uint64_t proxy_smooth_us(uint64_t smoothed_us, uint64_t sample_us)
+{
+	return smoothed_us == 0 ? sample_us + 1 : (7 * smoothed_us + sample_us + 7) / 8;
+}
+
+void proxy_health_first_byte(struct proxy_health *health, uint64_t first_byte_us)
+{
+	health->first_byte_us = proxy_smooth_us(health->first_byte_us, first_byte_us);
+	health->late = false; /* between two late answers there was one that was not */
+}
+
+uint64_t proxy_health_timeout_us(const struct proxy_health *health, int64_t estimate_us)
+{
+	if (health->rtt_us == 0) {
+		/* A request that was answered took a round trip at the least. */
+		if (health->first_byte_us > 0 &&
+		    (estimate_us < 0 || health->first_byte_us <= (uint64_t)estimate_us + TIMEOUT_LEAST_US))
+			return clamp(3 * health->first_byte_us, TIMEOUT_LEAST_US, FIRST_TIMEOUT_MOST_US);
+		uint64_t first = estimate_us == SCOPE_RTT_UNKNOWN ? FIRST_TIMEOUT_UNKNOWN_US
+		                                                  : 3 * (uint64_t)estimate_us + FIRST_TIMEOUT_EXTRA_US;
+		return clamp(first, TIMEOUT_LEAST_US, FIRST_TIMEOUT_MOST_US);
+	}
+	uint64_t variation = health->variation_us > health->rtt_us / 2 ? health->variation_us : health->rtt_us / 2;
+	return clamp(health->rtt_us + 4 * variation, TIMEOUT_LEAST_US, TIMEOUT_MOST_US);
+}
+
+uint64_t proxy_health_connect_us(const struct proxy_health *health, int64_t estimate_us)
+{
+	if (health->rtt_us == 0 && estimate_us == SCOPE_RTT_UNKNOWN)
+		return FIRST_TIMEOUT_UNKNOWN_US;
+	uint64_t estimate = estimate_us == SCOPE_RTT_UNKNOWN ? 0 : (uint64_t)estimate_us;
+	return CONNECT_ROUND_TRIPS * (health->rtt_us > estimate ? health->rtt_us : estimate);
+}
+
+uint64_t proxy_race_delay_us(uint64_t first_byte_us, int64_t estimate_us)
+{
+	if (first_byte_us > 0)
+		return clamp(2 * first_byte_us, DELAY_LEAST_US, DELAY_MOST_US);
+	if (estimate_us == SCOPE_RTT_UNKNOWN)
+		return DELAY_UNKNOWN_US;
+	/* The connection has to be made as well. */
+	return clamp(3 * (uint64_t)estimate_us + DELAY_LEAST_US, DELAY_LEAST_US, DELAY_MOST_US);
+}

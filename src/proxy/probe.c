@@ -1,0 +1,350 @@
+/* Probing the data path: a real request to the agents of the sites that this one works with.
+ *
+ *   1. A request uses a peer. From then on, and until a minute after its last use, its path is watched.
+ *   2. When nothing has come back from it for a moment, `GET /cheops/v1/health` is sent to it, on a connection for probes
+ *      that goes the same way as that of requests: same port, same protocol, same loop.
+ *   3. The answer, whatever its status, says that the path works, and how long the way there and back takes (health.c).
+ *
+ * What goes wrong, and what is done about it:
+ *   no answer in time       a failure; the next probe is sent at once, on a new connection, because the fault may lie with
+ *                           the old one. The late answer is still waited for, and counts: on a lossy satellite link it is
+ *                           how one learns that the path is slow and not dead
+ *   no connection           a failure; refused, the path is down at once
+ *   it closes the connection  between probes that is its right; before the answer it is a failure
+ *   the path is down        requests that wait for it and may be repeated elsewhere move on (attempt.c); probes go on
+ */
+#include "proxy/proxy_int.h"
+
+#include <errno.h>
+
+enum {
+	WATCHED_US = 60 * 1000 * 1000, /* after the last use */
+	QUIET_US = 250 * 1000,         /* without an answer, before a probe is sent */
+	SOON_MS = 50,                  /* a request is off, and the last answer is old */
+	LATE_MS = 30 * 1000,           /* for so long an answer is still waited for */
+};
+
+static void probe_changed(struct http_conn *conn);
+static void probe_expired(struct http_conn *conn);
+
+static uint64_t now_us(const struct proxy_peer *peer)
+{
+	return http_loop_now_us(peer->target.proxy->loop);
+}
+
+static void tell(struct proxy_peer *peer)
+{
+	if (!peer->target.closed)
+		proxy_paths_tell(peer->target.proxy->shared->paths, peer->id, &peer->health, now_us(peer));
+}
+
+int64_t proxy_peer_estimate_us(const struct proxy_peer *peer)
+{
+	const struct proxy_mesh *mesh = peer->target.proxy->mesh;
+	uint32_t number = mesh ? site_snapshot_find(mesh->sites, peer->id) : SCOPE_NO_INDEX;
+	if (number == SCOPE_NO_INDEX)
+		return SCOPE_RTT_UNKNOWN;
+	return mesh->sites->view.rtt_us(mesh->sites->view.context, PROXY_HERE, number);
+}
+
+/* ---- What is learnt ---------------------------------------------------------------------------------------------- */
+
+static void log_state(const struct proxy_peer *peer)
+{
+	bool down = peer->health.state == PROXY_PATH_DOWN;
+	log_event(peer->target.proxy->shared->log, down ? LOG_WARN : LOG_INFO,
+	          down ? "a site is not to be reached on the data path" : "a site is to be reached on the data path",
+	          LOG_STR("site", peer->name), LOG_STR("address", str_of(peer->target.address.text)));
+}
+
+void proxy_peer_answered(struct proxy_peer *peer, uint64_t first_byte_us)
+{
+	if (first_byte_us > 0)
+		proxy_health_first_byte(&peer->health, first_byte_us);
+	if (!proxy_health_answered(&peer->health, now_us(peer)))
+		return;
+	log_state(peer);
+	tell(peer);
+}
+
+void proxy_peer_failed(struct proxy_peer *peer, bool refused)
+{
+	if (!proxy_health_failed(&peer->health, now_us(peer), refused))
+		return;
+	proxy_count(&peer->target.proxy->counters.lost_paths, 1);
+	log_state(peer);
+	tell(peer);
+	proxy_peer_leave(peer);
+}
+
+/* ---- One probe --------------------------------------------------------------------------------------------------- */
+
+static struct proxy_probe *probe_of(struct http_conn *conn)
+{
+	return conn->owner;
+}
+
+static void probe_close(struct proxy_probe *probe)
+{
+	if (probe->link)
+		http_conn_close(&probe->link->conn);
+	probe->link = NULL;
+	probe->busy = probe->late = false;
+}
+
+static void set_deadline(struct proxy_probe *probe, uint64_t delay_us)
+{
+	struct http_conn *conn = &probe->link->conn;
+	http_timer_clear(conn->loop, &conn->timer);
+	http_timer_set(conn->loop, &conn->timer, delay_us / 1000);
+}
+
+static void probe_begin(struct proxy_probe *probe)
+{
+	struct proxy_peer *peer = probe->peer;
+	probe->busy = true;
+	probe->late = false;
+	probe->sent = 0;
+	probe->begun_us = now_us(peer);
+	http_parser_start(probe->parser, 0);
+	proxy_count(&peer->target.proxy->counters.probes, 1);
+	int64_t estimate_us = proxy_peer_estimate_us(peer);
+	uint64_t timeout_us = proxy_health_timeout_us(&peer->health, estimate_us);
+	/* A connection takes further ways there and back. The first time it is not known how long. */
+	if (probe->link->conn.connecting)
+		timeout_us +=
+			peer->health.rtt_us ? peer->health.rtt_us : proxy_health_connect_us(&peer->health, estimate_us) / 2;
+	set_deadline(probe, timeout_us);
+}
+
+static int probe_connect(struct proxy_probe *probe)
+{
+	struct proxy_peer *peer = probe->peer;
+	if (proxy_link_connect(&peer->target, &probe->link, NULL) != 0) {
+		probe->link = NULL;
+		return -1;
+	}
+	struct http_conn *conn = &probe->link->conn;
+	conn->owner = probe;
+	conn->changed = probe_changed;
+	conn->expired = probe_expired;
+	return 0;
+}
+
+/* One that has a connection and nothing to do; else one without, or the oldest that is still waited for. */
+static struct proxy_probe *choose_probe(struct proxy_peer *peer, bool fresh)
+{
+	struct proxy_probe *probes = peer->probes;
+	for (int i = 0; i < PROXY_PROBES && !fresh; i++)
+		if (probes[i].link && !probes[i].busy)
+			return &probes[i];
+	struct proxy_probe *chosen = &probes[0];
+	for (int i = 1; i < PROXY_PROBES; i++)
+		if (chosen->busy && (!probes[i].busy || probes[i].begun_us < chosen->begun_us))
+			chosen = &probes[i];
+	probe_close(chosen);
+	return chosen;
+}
+
+static void start_probe(struct proxy_peer *peer, bool fresh)
+{
+	struct proxy_probe *probe = choose_probe(peer, fresh);
+	probe->peer = peer;
+	if (!probe->parser)
+		probe->parser = http_parser_new(false, &peer->target.proxy->state->config->limits);
+	if (!probe->link && probe_connect(probe) != 0) {
+		proxy_count(&peer->target.proxy->counters.probe_failures, 1);
+		proxy_peer_failed(peer, false);
+		return;
+	}
+	probe_begin(probe);
+	probe_changed(&probe->link->conn);
+}
+
+static void probe_answered(struct proxy_probe *probe)
+{
+	struct proxy_peer *peer = probe->peer;
+	bool again = http_parser_head(probe->parser)->keep_alive;
+	probe->busy = false;
+	proxy_health_measured(&peer->health, now_us(peer) - probe->begun_us, probe->late);
+	for (int i = 0; i < PROXY_PROBES; i++)
+		if (&peer->probes[i] != probe)
+			probe_close(&peer->probes[i]);
+	if (again) {
+		http_buffer_give(probe->link->conn.loop, &probe->link->conn.in);
+		http_timer_clear(probe->link->conn.loop, &probe->link->conn.timer);
+	} else {
+		probe_close(probe);
+	}
+	proxy_peer_answered(peer, 0);
+	tell(peer);
+}
+
+/* A failure counts once, also if the answer is waited for in vain later on. */
+static void probe_failed(struct proxy_probe *probe, bool refused)
+{
+	struct proxy_peer *peer = probe->peer;
+	bool counts = !probe->late;
+	probe_close(probe);
+	if (!counts)
+		return;
+	proxy_count(&peer->target.proxy->counters.probe_failures, 1);
+	proxy_peer_failed(peer, refused);
+	tell(peer);
+}
+
+static void probe_expired(struct http_conn *conn)
+{
+	struct proxy_probe *probe = probe_of(conn);
+	struct proxy_peer *peer = probe->peer;
+	if (probe->late) {
+		probe_close(probe);
+		return;
+	}
+	probe->late = true;
+	http_timer_set(conn->loop, &conn->timer, LATE_MS);
+	proxy_count(&peer->target.proxy->counters.probe_failures, 1);
+	bool was_down = peer->health.state == PROXY_PATH_DOWN;
+	proxy_peer_failed(peer, false);
+	tell(peer);
+	if (!was_down && peer->health.state != PROXY_PATH_DOWN)
+		start_probe(peer, true);
+}
+
+/* False: it failed. */
+static bool probe_send(struct proxy_probe *probe)
+{
+	struct buf *request = &probe->peer->probe_request;
+	while (probe->sent < request->length) {
+		struct iovec piece = {request->at + probe->sent, request->length - probe->sent};
+		size_t sent;
+		enum http_io io = http_conn_write(&probe->link->conn, &piece, 1, &sent);
+		probe->sent += sent;
+		if (io == HTTP_IO_BLOCKED)
+			return true;
+		if (io == HTTP_IO_FAILED)
+			return false;
+	}
+	return true;
+}
+
+/* Reads up to the end of the answer. False: it failed. */
+static bool probe_read(struct proxy_probe *probe, bool *done)
+{
+	struct http_conn *conn = &probe->link->conn;
+	uint32_t body, length;
+	for (;;) {
+		enum http_progress progress = http_parser_feed(probe->parser, &conn->in, &body, &length);
+		*done = progress == HTTP_PROGRESS_DONE;
+		if (*done || progress == HTTP_PROGRESS_BROKEN)
+			return *done;
+		if (progress == HTTP_PROGRESS_HEAD) {
+			probe->head = true;
+			continue;
+		}
+		if (probe->head)
+			conn->in.start = conn->in.end = 0; /* its body tells nothing */
+		else if (conn->in.at && !proxy_make_room(conn))
+			return false;
+		enum http_io io = http_conn_read(conn);
+		if (io == HTTP_IO_BLOCKED)
+			return true;
+		if (io != HTTP_IO_SOME)
+			return false;
+	}
+}
+
+static void probe_changed(struct http_conn *conn)
+{
+	struct proxy_probe *probe = probe_of(conn);
+	bool done = false;
+	if (conn->connecting)
+		return;
+	if (!probe->busy) { /* between probes: the other side closed it, or says what nobody asked for */
+		if (conn->readable || conn->failed)
+			probe_close(probe);
+		return;
+	}
+	if (!proxy_link_stands(probe->link)) {
+		probe_failed(probe, conn->error == ECONNREFUSED);
+		return;
+	}
+	if (probe->sent == 0) {
+		probe->head = false;
+		probe->begun_us = now_us(probe->peer);
+		if (!probe->late)
+			set_deadline(probe, proxy_health_timeout_us(&probe->peer->health, proxy_peer_estimate_us(probe->peer)));
+	}
+	if (!probe_send(probe) || !probe_read(probe, &done))
+		probe_failed(probe, false);
+	else if (done)
+		probe_answered(probe);
+}
+
+/* ---- Watching ---------------------------------------------------------------------------------------------------- */
+
+static bool is_waiting(const struct proxy_peer *peer)
+{
+	for (int i = 0; i < PROXY_PROBES; i++)
+		if (peer->probes[i].busy && !peer->probes[i].late)
+			return true;
+	return false;
+}
+
+static void close_probes(struct proxy_peer *peer)
+{
+	for (int i = 0; i < PROXY_PROBES; i++)
+		probe_close(&peer->probes[i]);
+}
+
+static void watch(struct http_timer *timer)
+{
+	struct proxy_peer *peer = (struct proxy_peer *)((char *)timer - offsetof(struct proxy_peer, watch_timer));
+	struct http_loop *loop = peer->target.proxy->loop;
+	uint64_t now = now_us(peer), quiet_us = now - peer->health.answer_us;
+	if (now - peer->used_us > WATCHED_US) {
+		close_probes(peer);
+		proxy_health_forget(&peer->health);
+		return;
+	}
+	if (peer->health.answer_us > 0 && quiet_us < QUIET_US && peer->health.state == PROXY_PATH_UP) {
+		tell(peer);
+		http_timer_set(loop, &peer->watch_timer, (QUIET_US - quiet_us) / 1000);
+		return;
+	}
+	http_timer_set(loop, &peer->watch_timer, QUIET_US / 1000);
+	if (!is_waiting(peer))
+		start_probe(peer, false);
+}
+
+void proxy_peer_used(struct proxy_peer *peer)
+{
+	uint64_t now = now_us(peer);
+	bool watched = peer->watch_timer.deadline_ms > 0;
+	peer->used_us = now;
+	if (peer->target.closed || (watched && now - peer->health.answer_us < QUIET_US))
+		return;
+	/* A request is off, and it is not known whether the path works: asked soon, if no answer comes before. */
+	bool soon = peer->health.state != PROXY_PATH_DOWN && peer->watch_timer.deadline_ms > now / 1000 + SOON_MS;
+	if (!watched || soon)
+		http_timer_set(peer->target.proxy->loop, &peer->watch_timer, SOON_MS);
+}
+
+void proxy_peer_watch_init(struct proxy_peer *peer)
+{
+	peer->watch_timer.fire = watch;
+	buf_put(&peer->probe_request, STR("GET /cheops/v1/health HTTP/1.1\r\nHost: "));
+	buf_put(&peer->probe_request, str_of(peer->target.address.text));
+	buf_put(&peer->probe_request, STR("\r\n\r\n"));
+}
+
+void proxy_peer_watch_end(struct proxy_peer *peer)
+{
+	http_timer_clear(peer->target.proxy->loop, &peer->watch_timer);
+	close_probes(peer);
+	for (int i = 0; i < PROXY_PROBES; i++) {
+		http_parser_free(peer->probes[i].parser);
+		peer->probes[i].parser = NULL;
+	}
+	buf_free(&peer->probe_request);
+}

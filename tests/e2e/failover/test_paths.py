@@ -1,0 +1,181 @@
+"""The data path itself is watched: a site that no longer answers is left within about a second, long before any time-out, and
+comes back by itself."""
+import contextlib
+import os
+import signal
+import threading
+
+import pytest
+from failover_lab import Hangs, attempts, request, wait_until
+
+
+@contextlib.contextmanager
+def silence(lab, how):
+    """Site2 can no longer be heard."""
+    if how == "stopped":  # its agent does nothing any more; its kernel still takes connections
+        lab[2].agent.signal(signal.SIGSTOP)
+    elif how == "cut off":
+        lab.wan.cut("Site1", "Site2")
+    else:
+        lab.wan.cut("Site2", "Site1", one_way=True)
+    try:
+        yield
+    finally:
+        lab[2].agent.signal(signal.SIGCONT)
+        lab.wan.heal()
+
+
+@pytest.mark.parametrize("how", ["stopped", "cut off", "cannot answer"])
+def test_request_leaves_a_site_that_went_silent(lab, how):
+    """Nothing but probes can tell: the time-out for an answer is a minute."""
+    lab.start()
+    lab.warm(2)
+    with silence(lab, how):
+        answer = lab.ask("Site2; Site3")
+        assert answer.body == b"Site3" and attempts(answer) == [("Site2", "http_response_timeout"), ("Site3", "200")]
+        assert lab.counter("paths_lost") == 1 and lab.counter("path_probe_failures") >= 2
+        # From now on it is passed over.
+        answer = lab.ask("Site2; Site3", "POST")
+        assert answer.body == b"Site3" and attempts(answer) == [("Site2", "destination_unavailable"), ("Site3", "200")]
+    # It comes back by itself.
+    wait_until(lambda: lab.ask("Site2; Site3").body == b"Site2", "Site2 to be used again")
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_request_that_finds_no_connection(lab, method):
+    """A cut that nobody has noticed yet, and no connection from before it: nothing was sent, so any request may move on."""
+    lab.start()
+    lab.wan.cut("Site1", "Site2")
+    try:
+        answer = lab.ask("Site2; Site3", method)
+        assert answer.body == b"Site3" and attempts(answer) == [("Site2", "connection_timeout"), ("Site3", "200")]
+    finally:
+        lab.wan.heal()
+    assert lab[3].runs == 1
+    wait_until(lambda: lab.ask("Site2; Site3", method).body == b"Site2", "Site2 to be used again")
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_large_body_that_finds_no_connection(lab, chunked):
+    """It is not kept, but its first byte was not sent either."""
+    lab.start()
+    body = os.urandom(1 << 20)
+    lab.wan.cut("Site1", "Site2")
+    try:
+        answer = lab.ask("Site2; Site3", "POST", **({"chunked": [body]} if chunked else {"body": body}))
+        assert answer.body == b"Site3" and attempts(answer) == [("Site2", "connection_timeout"), ("Site3", "200")]
+    finally:
+        lab.wan.heal()
+    assert lab[3].service.requests[0].body == body
+
+
+def test_request_in_the_middle_moves_on(lab):
+    """It was taken by the other site, whose agent goes silent then."""
+    lab.start()
+    lab.warm(2)
+    hangs = Hangs(lab[2].service)
+    lab[2].service.drop_connections()
+    with lab.client() as wire:
+        wire.send(request(Scope="Site2; Site3"))
+        hangs.wait(hangs.reached)
+        lab[2].agent.signal(signal.SIGSTOP)
+        answer = wire.response()
+    assert answer.body == b"Site3" and attempts(answer) == [("Site2", "http_response_timeout"), ("Site3", "200")]
+
+
+def test_request_that_may_have_run_stays(lab):
+    lab.start()
+    lab.warm(2)
+    hangs = Hangs(lab[2].service)
+    lab[2].service.drop_connections()
+    with lab.client() as wire, lab.client() as other:
+        wire.send(request("POST", Scope="Site2; Site3"))
+        hangs.wait(hangs.reached)
+        lab[2].agent.signal(signal.SIGSTOP)
+        wait_until(lambda: lab.counter("paths_lost") == 1, "the path to be lost")
+        other.send(request("POST", Scope="Site2; Site3"))
+        assert other.response().body == b"Site3"
+        assert lab[3].runs == 1 and lab[2].runs == 1
+        lab[2].agent.signal(signal.SIGCONT)
+        hangs.service.drop_connections()
+        assert wire.response().status in (200, 502)
+    assert lab[3].runs == 1
+
+
+def test_many_requests_leave_together(lab):
+    lab.start(threads=2)
+    lab.warm(2)
+    hangs = Hangs(lab[2].service)
+    lab[2].service.drop_connections()
+    wires = [lab.client() for _ in range(20)]
+    for number, wire in enumerate(wires):
+        wire.send(request("GET", Scope="Site2; Site3" if number % 2 else "Site2; Site3 | Site1"))
+    lab[2].service.wait(lambda: lab[2].runs == 20)
+    lab[2].agent.signal(signal.SIGSTOP)
+    assert {wire.response().body for wire in wires} <= {b"Site3", b"Site1"}
+    for wire in wires:
+        wire.close()
+    del hangs
+
+
+def test_path_is_probed_while_it_is_used(lab):
+    """By a real request on the real port. A slow service is not a silent site."""
+    lab.start()
+    hangs = Hangs(lab[2].service)
+    before = lab[2].agent.counter("cheops_requests_total")
+    with lab.client() as wire:
+        wire.send(request(Scope="Site2; Site3"))
+        hangs.wait(hangs.reached)
+        wait_until(lambda: lab.counter("path_probes") >= 4, "probes")
+        assert lab[2].agent.counter("cheops_requests_total") >= before + 3
+        assert lab.counter("paths_lost") == 0
+        hangs.service.drop_connections()
+        assert wire.response().body == b"Site3"
+
+
+def test_sites_that_are_not_used_are_not_probed(lab):
+    lab.start()
+    lab.warm(2)
+    wait_until(lambda: lab.counter("path_probes") >= 2, "probes of Site2")
+    assert lab[3].agent.counter("cheops_requests_total") <= 1  # the question itself
+
+
+def test_port_for_agents_answers_probes(lab):
+    """Of other agents: they show who they are."""
+    lab.start(count=2)
+    with lab.as_peer(2) as wire:
+        for _ in range(2):
+            wire.send(request(target="/cheops/v1/health"))
+            answer = wire.response()
+            assert answer.status == 200 and answer.json["status"] == "ok"
+    for target in ("/cheops/v1/health", "/other"):
+        with lab.as_peer(None) as wire:
+            wire.send(request(target=target))
+            assert wire.response().problem == "not-a-peer"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_site_that_comes_and_goes(lab, method):
+    """Whatever happens to Site2, each request is answered, and runs once."""
+    lab.start()
+    lab.warm(2)
+
+    def come_and_go():
+        for turn in range(1, 4):
+            lab[2].agent.signal(signal.SIGSTOP)
+            wait_until(lambda: lab.counter("paths_lost") >= turn, "the path to be lost")
+            lab[2].agent.signal(signal.SIGCONT)
+            wait_until(lambda: lab.view()["Site2"]["path"]["state"] == "up", "the path to be good again")
+            before = lab[2].runs
+            wait_until(lambda: lab[2].runs > before, "Site2 to be used again")
+
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    sent = 0
+    while thread.is_alive():
+        assert lab.ask("Site2; Site3", method).status == 200
+        sent += 1
+    thread.join()
+    assert lab[2].runs + lab[3].runs >= sent
+    if method == "POST":
+        assert lab[2].runs + lab[3].runs == sent
