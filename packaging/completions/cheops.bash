@@ -4,20 +4,18 @@ _cheops_words() {
     mapfile -t COMPREPLY < <(compgen -W "$1" -- "$2")
 }
 
+_cheops_files() {
+    compopt -o filenames 2>/dev/null
+    mapfile -t COMPREPLY < <(compgen -f -- "$1")
+}
+
 _cheops_scope() {
     local current=$1 previous=$2
-    # bash makes a word of its own of the `=` in --option=value
-    if [[ $previous == = ]]; then
-        previous=${COMP_WORDS[COMP_CWORD - 2]}
-    elif [[ $current == = ]]; then
-        previous=${COMP_WORDS[COMP_CWORD - 1]} current=
-    fi
     case $previous in
         -o | --output) _cheops_words 'text json' "$current" ;;
         --color) _cheops_words 'auto always never' "$current" ;;
         --view)
-            compopt -o filenames 2>/dev/null
-            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            _cheops_files "$current"
             ;;
         --service | --at) ;;
         scope) _cheops_words 'fmt check explain tokens --help' "$current" ;;
@@ -27,16 +25,10 @@ _cheops_scope() {
 
 _cheops_agent() {
     local current=$1 previous=$2
-    if [[ $previous == = ]]; then
-        previous=${COMP_WORDS[COMP_CWORD - 2]}
-    elif [[ $current == = ]]; then
-        previous=${COMP_WORDS[COMP_CWORD - 1]} current=
-    fi
     case $previous in
         --log) _cheops_words 'error warn info debug' "$current" ;;
         -c | --config)
-            compopt -o filenames 2>/dev/null
-            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            _cheops_files "$current"
             ;;
         --state)
             compopt -o filenames 2>/dev/null
@@ -49,16 +41,10 @@ _cheops_agent() {
 
 _cheops_demo() {
     local current=$1 previous=$2
-    if [[ $previous == = ]]; then
-        previous=${COMP_WORDS[COMP_CWORD - 2]}
-    elif [[ $current == = ]]; then
-        previous=${COMP_WORDS[COMP_CWORD - 1]} current=
-    fi
     case $previous in
         --forward) _cheops_words 'headers baggage trace request-id header=X-Auth-Token none' "$current" ;;
         --dir | --sample)
-            compopt -o filenames 2>/dev/null
-            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            _cheops_files "$current"
             ;;
         --sites | --base-port) ;;
         *) _cheops_words '--sites --base-port --dir --keep --forward --sample --json --no-ui --help -h' "$current" ;;
@@ -67,15 +53,9 @@ _cheops_demo() {
 
 _cheops_site() {
     local current=$1 previous=$2
-    if [[ $previous == = ]]; then
-        previous=${COMP_WORDS[COMP_CWORD - 2]}
-    elif [[ $current == = ]]; then
-        previous=${COMP_WORDS[COMP_CWORD - 1]} current=
-    fi
     case $previous in
         -c | --config | --root-cert | --root-key)
-            compopt -o filenames 2>/dev/null
-            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            _cheops_files "$current"
             return
             ;;
         --lifetime | --ttl | --api) return ;;
@@ -94,17 +74,11 @@ _cheops_site() {
 
 _cheops_sites() {
     local current=$1 previous=$2
-    if [[ $previous == = ]]; then
-        previous=${COMP_WORDS[COMP_CWORD - 2]}
-    elif [[ $current == = ]]; then
-        previous=${COMP_WORDS[COMP_CWORD - 1]} current=
-    fi
     case $previous in
         -o | --output) _cheops_words 'table json yaml' "$current" ;;
         --color) _cheops_words 'auto always never' "$current" ;;
         -c | --config)
-            compopt -o filenames 2>/dev/null
-            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            _cheops_files "$current"
             ;;
         --from | --api) ;;
         *) _cheops_words '--from --watch --output --api --config --color --help -w -o -c -h' "$current" ;;
@@ -114,6 +88,12 @@ _cheops_sites() {
 _cheops() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
     COMPREPLY=()
+    # bash makes a word of its own of the `=` in --option=value
+    if [[ $previous == = ]]; then
+        previous=${COMP_WORDS[COMP_CWORD - 2]}
+    elif [[ $current == = ]]; then
+        previous=${COMP_WORDS[COMP_CWORD - 1]} current=
+    fi
     if ((COMP_CWORD == 1)); then
         _cheops_words 'agent demo scope site sites help --help --version' "$current"
     elif [[ ${COMP_WORDS[1]} == help ]]; then
