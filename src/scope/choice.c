@@ -6,7 +6,8 @@
  *     nearest(n)            the n nearest live ones, this one included; copies
  *     tagged(k=v, …)        every known site with these tags, live or not, since a tag names it; copies
  *
- * "Nearest" is by round trip, unknown distances last, then by name, so that the same view always gives the same order.
+ * "Nearest" is by round trip, unknown distances last, then by name, so that the same view always gives the same order. Sites
+ * that are away come behind all others: nobody named them, so the order is ours.
  * Sites that do not have the service, or have it in another major version, are not chosen.
  */
 #include "scope/evaluator.h"
@@ -17,6 +18,7 @@ struct candidate {
 	struct str name;
 	int64_t rtt_us;
 	uint32_t site;
+	enum scope_state state;
 };
 
 struct candidates {
@@ -38,6 +40,8 @@ struct wish {
 
 static bool is_before(const struct candidate *a, const struct candidate *b)
 {
+	if (a->state != b->state)
+		return a->state < b->state;
 	if (a->rtt_us != b->rtt_us)
 		return (uint64_t)a->rtt_us < (uint64_t)b->rtt_us;
 	return str_compare(a->name, b->name) < 0;
@@ -89,7 +93,7 @@ static bool fits(struct scope_eval *eval, const struct wish *wish, uint32_t site
 {
 	if (site == wish->without || (wish->not_in && scope_set_has(wish->not_in, site)))
 		return false;
-	if (wish->live && state != SCOPE_PRESENT && site != eval->request->at)
+	if (wish->live && state != SCOPE_PRESENT)
 		return false;
 	for (const struct scope_node *tag = wish->tags; tag; tag = tag->next)
 		if (!has_tag(eval->view, site, tag))
@@ -125,8 +129,9 @@ static struct candidates choose(struct scope_eval *eval, const struct wish *wish
 		if (wish->radius_us != SCOPE_RTT_UNKNOWN && (uint64_t)rtt_us > (uint64_t)wish->radius_us)
 			continue;
 		struct scope_site known = view->site(view->context, site);
-		if (fits(eval, wish, site, known.state))
-			chosen.list[chosen.count++] = (struct candidate){known.name, rtt_us, site};
+		enum scope_state state = site == eval->request->at ? SCOPE_PRESENT : known.state;
+		if (fits(eval, wish, site, state))
+			chosen.list[chosen.count++] = (struct candidate){known.name, rtt_us, site, state};
 	}
 	struct candidate *scratch = chosen.list;
 	if (chosen.count > 12)

@@ -5,7 +5,8 @@
  * 2. The location of the service is turned into steps from the inside out. Functions choose among the sites of the view
  *    that have the service, in a compatible version (choice.c). Named sites are never left out: one that lacks the
  *    service is kept with a warning, one with another major version is refused.
- * 3. Each group is brought into order: `;` and `|` try sites that are away last, and `|` takes the nearest first. A site
+ * 3. `|` is brought into order: the nearest first, and sites that gossip has lost last. `;` keeps the order that its user
+ *    wrote, whatever gossip says of a site: whether the path to it works is found out where the plan is carried out. A site
  *    that a function adds to a group that already has it counts once.
  */
 #include "scope/evaluator.h"
@@ -231,20 +232,18 @@ static bool farther(int64_t a, int64_t b)
 	return (uint64_t)a > (uint64_t)b;
 }
 
-static bool goes_after(enum scope_step_op op, const struct scope_step *a, const struct scope_step *b)
+static bool goes_after(const struct scope_step *a, const struct scope_step *b)
 {
-	if (a->state != b->state)
-		return a->state > b->state;
-	return op == SCOPE_ANY_OF && farther(a->latency_us, b->latency_us);
+	return a->state != b->state ? a->state > b->state : farther(a->latency_us, b->latency_us);
 }
 
 /* Insertion sort: stable, and quick where little is out of place, which is nearly always. */
-static void order_parts(enum scope_step_op op, struct scope_steps *steps)
+static void order_parts(struct scope_steps *steps)
 {
 	for (uint32_t i = 1; i < steps->count; i++) {
 		struct scope_step *step = steps->list[i];
 		uint32_t at = i;
-		for (; at > 0 && goes_after(op, steps->list[at - 1], step); at--)
+		for (; at > 0 && goes_after(steps->list[at - 1], step); at--)
 			steps->list[at] = steps->list[at - 1];
 		steps->list[at] = step;
 	}
@@ -266,12 +265,21 @@ static int64_t kth_latency(struct scope_eval *eval, const struct scope_steps *st
 	return sorted[k];
 }
 
+/* That of the first alternative that is there; of the first one if none is. */
+static int64_t first_latency(const struct scope_steps *steps)
+{
+	for (uint32_t i = 0; i < steps->count; i++)
+		if (steps->list[i]->state == SCOPE_PRESENT)
+			return steps->list[i]->latency_us;
+	return steps->list[0]->latency_us;
+}
+
 /* Round trips until the user has an answer (DESIGN 7): the first copy to answer, or a majority for `strong`; all parts of
  * a span; the first of the alternatives in order. */
 static int64_t group_latency(struct scope_eval *eval, const struct scope_step *group, const struct scope_steps *steps)
 {
 	switch (group->op) {
-	case SCOPE_OTHERWISE: return steps->list[0]->latency_us;
+	case SCOPE_OTHERWISE: return first_latency(steps);
 	case SCOPE_SPAN_OF: return kth_latency(eval, steps, steps->count - 1);
 	case SCOPE_ALL_OF: return kth_latency(eval, steps, group->consistency == SCOPE_STRONG ? steps->count / 2 : 0);
 	default: return kth_latency(eval, steps, 0);
@@ -298,8 +306,8 @@ struct scope_step *scope_eval_group(struct scope_eval *eval, enum scope_step_op 
                                     struct scope_steps *steps)
 {
 	CHECK(steps->count > 0);
-	if (op == SCOPE_OTHERWISE || op == SCOPE_ANY_OF)
-		order_parts(op, steps);
+	if (op == SCOPE_ANY_OF)
+		order_parts(steps);
 	struct scope_step *group = arena_new(eval->arena, struct scope_step);
 	group->op = op;
 	group->consistency = consistency;

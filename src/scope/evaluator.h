@@ -31,7 +31,7 @@ int scope_eval_node(struct scope_eval *eval, const struct scope_node *node, stru
 /* The step of a named site. */
 int scope_eval_named(struct scope_eval *eval, const struct scope_node *node, struct scope_step **out);
 
-/* A step at one site; a group, whose parts it brings into the order in which they are tried. */
+/* A step at one site; a group, whose parts it brings into order where the order is not the user's (`|`). */
 struct scope_step *scope_eval_one(struct scope_eval *eval, uint32_t site);
 struct scope_step *scope_eval_group(struct scope_eval *eval, enum scope_step_op op, enum scope_consistency consistency,
                                     struct scope_steps *steps);

@@ -124,7 +124,7 @@ THREE = {"op": "one", "site": "Site3"}
     ("Site1 % Site2", {"op": "span", "prime": "Site1", "sites": ["Site1", "Site2"]}),
     ("Site2; Site1", {"op": "otherwise", "of": [TWO, ONE]}),
     ("Site1 | Site2", {"op": "any", "of": [ONE, TWO]}),
-    ("Site3; Site2", {"op": "otherwise", "of": [TWO, THREE]}),
+    ("Site3; Site2", {"op": "otherwise", "of": [THREE, TWO]}),
     ("Site3 & Site2; Site1", {"op": "otherwise", "of": [
         {"op": "all", "consistency": "eventual", "of": [THREE, TWO]}, ONE]}),
     ("around(Site1, 10ms)", {"op": "otherwise", "of": [ONE, {"op": "one", "site": "DC 4"}, TWO]}),

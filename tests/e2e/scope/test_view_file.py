@@ -61,8 +61,8 @@ def test_states_and_times(explain):
     result = explain("sites:\n  Site1:\n  Site2: {state: absent, since: 2024-05-01T14:00:00.250+02:00}\n"
                      "  Site3: {state: unknown}\n", "Site2; Site3; Site1")
     assert result.out.splitlines()[2:] == [
-        "├─ Site1 (here)", "├─ Site3 (distance unknown, unknown)",
-        "└─ Site2 (distance unknown, absent since 2024-05-01T12:00:00.250Z)"]
+        "├─ Site2 (distance unknown, absent since 2024-05-01T12:00:00.250Z)",
+        "├─ Site3 (distance unknown, unknown)", "└─ Site1 (here)"]
 
 
 def test_versions_are_text_whatever_they_look_like(explain):

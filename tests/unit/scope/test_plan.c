@@ -109,21 +109,36 @@ static void test_operators(void **state)
 	CHECK_ROWS(*state, rows);
 }
 
-static void test_sites_that_are_away_come_last_or_stay(void **state)
+/* Gossip may be wrong, or late: what the user wrote stays as it was written. Only where the order is ours they come last. */
+static void test_sites_that_are_away_stay_where_they_were_written(void **state)
 {
 	static const struct row rows[] = {
-		{"Site4; Site1", "compute", "otherwise(Site1 Site4)"},
-		{"Site4; Site5; Site3; Site2", "compute", "otherwise(Site3 Site2 Site5 Site4)"},
-		{"Site4 | Site3 | Site2", "compute", "any(Site2 Site3 Site4)"},
+		{"Site4; Site1", "compute", "otherwise(Site4 Site1)"},
+		{"Site4; Site5; Site3; Site2", "compute", "otherwise(Site4 Site5 Site3 Site2)"},
+		{"Site3; Site4; Site2", "compute", "otherwise(Site3 Site4 Site2)"},
 		{"Site4 & Site1", "compute", "all(Site4 Site1)"},
 		{"Site4 % Site1", "compute", "span(Site4: Site4 Site1)"},
-		{"(Site4 & Site1); Site3", "compute", "otherwise(all(Site4 Site1) Site3)"},
-		{"(Site4 & Site5); Site3", "compute", "otherwise(Site3 all(Site4 Site5))"},
-		{"(Site4 % Site1); Site3", "compute", "otherwise(Site3 span(Site4: Site4 Site1))"},
-		{"strong(Site1 & Site2 & Site4); Site3", "compute", "otherwise(strong(Site1 Site2 Site4) Site3)"},
-		{"strong(Site1 & Site4 & Site5); Site3", "compute", "otherwise(Site3 strong(Site1 Site4 Site5))"},
-		{"(Site4; Site2); Site3", "compute", "otherwise(Site2 Site3 Site4)"},
+		{"(Site4 & Site5); Site3", "compute", "otherwise(all(Site4 Site5) Site3)"},
+		{"(Site4 % Site1); Site3", "compute", "otherwise(span(Site4: Site4 Site1) Site3)"},
+		{"strong(Site1 & Site4 & Site5); Site3", "compute", "otherwise(strong(Site1 Site4 Site5) Site3)"},
+		{"(Site4; Site2); Site3", "compute", "otherwise(Site4 Site2 Site3)"},
+		{"fallback(Site4 & Site2)", "compute", "otherwise(Site4 Site2)"},
+		{"Site4; !Site1", "compute", "otherwise(Site4 Site2 Site3 Site5)"},
+	};
+	CHECK_ROWS(*state, rows);
+}
+
+static void test_sites_that_are_away_come_last_where_the_order_is_ours(void **state)
+{
+	static const struct row rows[] = {
+		{"Site4 | Site3 | Site2", "compute", "any(Site2 Site3 Site4)"},
+		{"(Site4 & Site5) | Site3", "compute", "any(Site3 all(Site4 Site5))"},
+		{"(Site4 & Site1) | Site3", "compute", "any(all(Site4 Site1) Site3)"},
+		{"(Site4 % Site1) | Site3", "compute", "any(Site3 span(Site4: Site4 Site1))"},
+		{"strong(Site1 & Site2 & Site4) | Site3", "compute", "any(strong(Site1 Site2 Site4) Site3)"},
+		{"strong(Site1 & Site4 & Site5) | Site3", "compute", "any(Site3 strong(Site1 Site4 Site5))"},
 		{"(Site4 | Site2); Site3", "compute", "otherwise(any(Site2 Site4) Site3)"},
+		{"either(Site4 & Site2)", "compute", "any(Site2 Site4)"},
 	};
 	CHECK_ROWS(*state, rows);
 }
@@ -136,7 +151,8 @@ static void test_functions_that_choose_one(void **state)
 		{"around(Site2, 9999us)", "compute", "otherwise(Site2 Site1)"},
 		{"around(Site1, 0ms)", "compute", "Site1"},
 		{"around(Site1, 1s)", "compute", "otherwise(Site1 Site2 Site3 Site4)"},
-		{"around(Site4, 40ms)", "compute", "otherwise(Site1 Site4)"},
+		{"around(Site4, 40ms)", "compute", "otherwise(Site4 Site1)"}, /* it is named */
+		{"around(Site4, 1s)", "compute", "otherwise(Site4 Site1)"},
 		{"around(Site5, 1s)", "compute", "Site5"},
 		{"!Site1", "compute", "otherwise(Site2 Site3 Site5 Site4)"},
 		{"!(Site1 & Site2)", "compute", "otherwise(Site3 Site5 Site4)"},
@@ -254,6 +270,8 @@ static void test_expected_latency(void **state)
 		{"Site4 & Site3", "expected latency 25 ms"},
 		{"around(Site2, 1us)", "expected latency 8 ms"},
 		{"Site4 | Site3", "expected latency 25 ms"},
+		{"Site4; Site3; Site2", "expected latency 25 ms"}, /* of the first that is there */
+		{"Site4; Site5", "expected latency 40 ms"},
 		{"strong(Site4 & Site3 & Site2)", "expected latency 25 ms"},
 		{"strong(Site4 & Site5 & Site1)", "asked at Site1\n"},
 	};
@@ -366,7 +384,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IN_WORLD(test_which_service_runs_where),
 		IN_WORLD(test_operators),
-		IN_WORLD(test_sites_that_are_away_come_last_or_stay),
+		IN_WORLD(test_sites_that_are_away_stay_where_they_were_written),
+		IN_WORLD(test_sites_that_are_away_come_last_where_the_order_is_ours),
 		IN_WORLD(test_functions_that_choose_one),
 		IN_WORLD(test_functions_that_choose_many),
 		IN_WORLD(test_consistency),

@@ -319,10 +319,9 @@ static void check_named_visited(const struct scope_plan *plan, const struct scop
 		check_named_visited(plan, child);
 }
 
-/* `;` and `|` try what is away last, `|` the nearest first; no group has a group of its kind, or a site twice, in it. */
+/* `|` tries what is away last, and the nearest first; no group has a group of its kind, or a site twice, in it. */
 static void check_groups(const struct scope_step *group)
 {
-	bool choice = group->op == SCOPE_OTHERWISE || group->op == SCOPE_ANY_OF;
 	for (uint32_t i = 0; i < group->of_count; i++) {
 		const struct scope_step *part = group->of[i];
 		assert_true(part->op != group->op);
@@ -330,11 +329,11 @@ static void check_groups(const struct scope_step *group)
 			assert_false(part->op == SCOPE_ONE && group->of[j]->op == SCOPE_ONE &&
 			             part->site_index == group->of[j]->site_index);
 		check_groups(part);
-		if (i == 0 || !choice)
+		if (i == 0 || group->op != SCOPE_ANY_OF)
 			continue;
 		const struct scope_step *before = group->of[i - 1];
 		assert_true(before->state <= part->state);
-		if (group->op == SCOPE_ANY_OF && before->state == part->state)
+		if (before->state == part->state)
 			assert_true((uint64_t)before->latency_us <= (uint64_t)part->latency_us);
 	}
 }
@@ -473,7 +472,7 @@ static void shuffle(struct order *order, struct dice *dice, uint32_t sites_count
 	order->count = 2 + dice_below(dice, sites_count - 1);
 }
 
-/* In `&` and `%` sites stay where they were written, up or down; in `;` those that are away come last. */
+/* In `&`, `%` and `;` sites stay where they were written, up or down. */
 static void test_sites_that_are_down_stay(void **state)
 {
 	(void)state;
@@ -493,8 +492,6 @@ static void test_sites_that_are_down_stay(void **state)
 			assert_true(ask(&world, buf_str(&text), STR(""), world.names[at], &asked));
 			assert_non_null(asked.plan);
 			assert_int_equal(asked.plan->root->op, ops[i]);
-			if (ops[i] == SCOPE_OTHERWISE)
-				sort_by_state(&world, &order, at);
 			check_ones(&world, asked.plan, &order);
 		}
 		random_world_close(&world);
@@ -526,7 +523,8 @@ static void add_by_distance(const struct random_world *world, struct order *orde
 	}
 }
 
-/* The centre, then by distance from it, whatever the numbering: then what is away goes behind. */
+/* The centre, whatever its state, since it is named; then by distance from it, whatever the numbering, and what is away
+ * behind. */
 static void test_around_goes_by_distance_from_its_centre(void **state)
 {
 	(void)state;
@@ -537,13 +535,15 @@ static void test_around_goes_by_distance_from_its_centre(void **state)
 		random_world_open(&world, &dice);
 		uint32_t centre = dice_below(&dice, world.sites_count), at = dice_below(&dice, world.sites_count);
 		uint32_t radius_ms = dice_below(&dice, 14) + 1;
-		struct order order = {.sites = {centre}, .count = 1};
+		struct order order = {.sites = {centre}, .count = 1}, behind = {.count = 0};
 		bool wanted[WORLD_SITES_MOST];
 		for (uint32_t i = 0; i < world.sites_count; i++)
 			wanted[i] = i != centre && world.rtt_us[centre][i] != SCOPE_RTT_UNKNOWN &&
 			            world.rtt_us[centre][i] <= 1000 * (int64_t)radius_ms;
-		add_by_distance(&world, &order, centre, wanted);
-		sort_by_state(&world, &order, at);
+		add_by_distance(&world, &behind, centre, wanted);
+		sort_by_state(&world, &behind, at);
+		for (uint32_t i = 0; i < behind.count; i++)
+			order.sites[order.count++] = behind.sites[i];
 		buf_clear(&text);
 		buf_printf(&text, "around(%.*s, %ums)", STR_FMT(world.names[centre]), radius_ms);
 		for (uint32_t first = 0; first < world.sites_count; first++) {
