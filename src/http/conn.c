@@ -89,6 +89,18 @@ int http_conn_connect(struct http_conn *conn, struct http_loop *loop, const stru
 	return code;
 }
 
+bool http_conn_is_taken(const struct http_conn *conn, uint64_t *rtt_us)
+{
+	struct tcp_info info = {0};
+	socklen_t length = sizeof(info);
+	*rtt_us = 0;
+	if (getsockopt(conn->source.fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || info.tcpi_state == TCP_SYN_SENT ||
+	    info.tcpi_state == TCP_CLOSE)
+		return false;
+	*rtt_us = info.tcpi_rtt;
+	return true;
+}
+
 void http_conn_close(struct http_conn *conn)
 {
 	http_timer_clear(conn->loop, &conn->timer);

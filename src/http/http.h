@@ -331,6 +331,9 @@ void http_tls_drop(struct http_tls *tls);
 void http_conn_tls_accept(struct http_conn *conn, struct http_tls *tls);
 void http_conn_tls_connect(struct http_conn *conn, struct http_tls *tls, const char *name);
 bool http_conn_is_tls(const struct http_conn *conn);
+/* Has the other machine taken the connection, though a handshake may still go on? Then *rtt_us is the round trip as the kernel
+ * has measured it; 0: it has not. */
+bool http_conn_is_taken(const struct http_conn *conn, uint64_t *rtt_us);
 /* The certificate that the other side proved to have (DER), once it is no longer connecting. False: none. */
 bool http_conn_certificate(const struct http_conn *conn, struct buf *der);
 /* What went wrong, for people: "the certificate of ... has expired", "the peer refused our certificate: unknown CA";

@@ -7,7 +7,8 @@
  *
  * - Every answer counts, whatever its status, of requests and of probes: the way there and back works.
  * - One failure may be a lost packet or one bad connection; two in a row, the second on a new connection, are believed. A
- *   refused connection is an answer of the other machine itself, and is believed at once.
+ *   refused connection is an answer of the other machine itself, and is believed at once. So is the first failure on a path
+ *   of which nothing is known, to a site that gossip has lost as well: that makes two who say so.
  * - A path that was down for some time has to answer twice, so that one that works now and then is not used in turns. A
  *   short outage was probably none: a pause of the other agent, or a row of lost packets.
  *
@@ -15,6 +16,13 @@
  * its variation. But the variation counts as half of the round trip at the least. On a steady path that loses packets the
  * variation gets small, and each lost packet, which TCP repeats after about one round trip, would be taken for a failure:
  * with this floor the answer to a repeated packet is still in time.
+ *
+ * The first time nothing was measured. A dead site shows in that the connection is not even taken, which is one way there and
+ * back: for that the wait is short, twice the distance that gossip tells and a little more, or as if it were some way off where
+ * gossip knows nothing. Once it is taken its site is not dead, and the distance is measured: then there is time for a lost
+ * packet to be repeated, which TCP does after three round trips. If it is taken after its time was over, the silence was only
+ * the distance, and what followed from it is taken back. With each failure the next wait is longer, so that also a site that
+ * is farther off than all expect is reached in the end.
  */
 #include "proxy/proxy_int.h"
 
@@ -22,8 +30,12 @@ enum {
 	TIMEOUT_LEAST_US = 250 * 1000,
 	TIMEOUT_MOST_US = 8 * 1000 * 1000,
 	FIRST_TIMEOUT_MOST_US = 5 * 1000 * 1000,
-	FIRST_TIMEOUT_EXTRA_US = 500 * 1000,
-	FIRST_TIMEOUT_UNKNOWN_US = 3 * 1000 * 1000, /* of a site whose distance nobody knows */
+	FIRST_TIMEOUT_EXTRA_US = 300 * 1000,
+	FIRST_TIMEOUT_UNKNOWN_US = 500 * 1000, /* of a site whose distance nobody knows */
+	FIRST_GROWN_MOST_US = 2 * 1000 * 1000, /* TCP repeats what asks for a connection after one second, three, seven */
+	FIRST_DOUBLINGS_MOST = 5,
+	CONNECT_UNKNOWN_US = 3 * 1000 * 1000,
+	SECOND_LEAST_US = 250 * 1000,
 	SHORT_OUTAGE_US = 3 * 1000 * 1000,
 	FAILURES_TO_DOWN = 2,
 	ANSWERS_TO_UP = 2,
@@ -52,11 +64,14 @@ bool proxy_health_answered(struct proxy_health *health, uint64_t now_us)
 	return true;
 }
 
-bool proxy_health_failed(struct proxy_health *health, uint64_t now_us, bool refused)
+bool proxy_health_failed(struct proxy_health *health, uint64_t now_us, enum proxy_failure failure)
 {
 	health->answers = 0;
 	health->failures++;
-	if (health->state == PROXY_PATH_DOWN || (!refused && health->failures < FAILURES_TO_DOWN))
+	bool believed = failure == PROXY_FAILURE_REFUSED ||
+	                (failure == PROXY_FAILURE_OF_LOST && health->state == PROXY_PATH_UNKNOWN) ||
+	                health->failures >= FAILURES_TO_DOWN;
+	if (health->state == PROXY_PATH_DOWN || !believed)
 		return false;
 	health->state = PROXY_PATH_DOWN;
 	health->down_us = now_us;
@@ -69,6 +84,26 @@ void proxy_health_forget(struct proxy_health *health)
 	health->failures = health->answers = 0;
 }
 
+bool proxy_health_is_new(const struct proxy_health *health)
+{
+	return health->rtt_us == 0 && health->answer_us == 0;
+}
+
+void proxy_health_taken(struct proxy_health *health, uint64_t way_us)
+{
+	if (way_us > 0)
+		health->way_us = way_us;
+}
+
+bool proxy_health_refuted(struct proxy_health *health)
+{
+	health->failures = 0;
+	if (health->state != PROXY_PATH_DOWN || !proxy_health_is_new(health))
+		return false;
+	health->state = PROXY_PATH_UNKNOWN;
+	return true;
+}
+
 /* An answer that came late, because of an outage or a lost packet, says little of the path when it works: it is no sample. But
  * where two in a row are late the path has become slow; it gets there in a few steps, since a sample has a bound as well. */
 void proxy_health_measured(struct proxy_health *health, uint64_t rtt_us, bool late)
@@ -77,7 +112,8 @@ void proxy_health_measured(struct proxy_health *health, uint64_t rtt_us, bool la
 	health->late = late;
 	if (late && !late_before)
 		return;
-	uint64_t most_us = 2 * proxy_health_timeout_us(health, SCOPE_RTT_UNKNOWN);
+	uint64_t most_us =
+		health->rtt_us > 0 ? 2 * proxy_health_timeout_us(health, SCOPE_RTT_UNKNOWN) : FIRST_TIMEOUT_MOST_US;
 	rtt_us = rtt_us < most_us ? rtt_us : most_us;
 	if (health->rtt_us == 0) {
 		health->rtt_us = rtt_us + 1;
@@ -101,6 +137,18 @@ void proxy_health_first_byte(struct proxy_health *health, uint64_t first_byte_us
 	health->late = false; /* between two late answers there was one that was not */
 }
 
+static uint64_t first_timeout_us(const struct proxy_health *health, int64_t estimate_us)
+{
+	uint64_t first = FIRST_TIMEOUT_UNKNOWN_US;
+	if (health->way_us > 0)
+		first = 4 * health->way_us + FIRST_TIMEOUT_EXTRA_US;
+	else if (estimate_us != SCOPE_RTT_UNKNOWN)
+		first = clamp(2 * (uint64_t)estimate_us + FIRST_TIMEOUT_EXTRA_US, 0, FIRST_TIMEOUT_MOST_US);
+	uint64_t doublings = clamp(health->failures, FAILURES_TO_DOWN - 1, FIRST_DOUBLINGS_MOST) - (FAILURES_TO_DOWN - 1);
+	uint64_t grown = clamp(first << doublings, 0, FIRST_GROWN_MOST_US);
+	return clamp(grown > first ? grown : first, 0, TIMEOUT_MOST_US);
+}
+
 uint64_t proxy_health_timeout_us(const struct proxy_health *health, int64_t estimate_us)
 {
 	if (health->rtt_us == 0) {
@@ -108,20 +156,25 @@ uint64_t proxy_health_timeout_us(const struct proxy_health *health, int64_t esti
 		if (health->first_byte_us > 0 &&
 		    (estimate_us < 0 || health->first_byte_us <= (uint64_t)estimate_us + TIMEOUT_LEAST_US))
 			return clamp(3 * health->first_byte_us, TIMEOUT_LEAST_US, FIRST_TIMEOUT_MOST_US);
-		uint64_t first = estimate_us == SCOPE_RTT_UNKNOWN ? FIRST_TIMEOUT_UNKNOWN_US
-		                                                  : 3 * (uint64_t)estimate_us + FIRST_TIMEOUT_EXTRA_US;
-		return clamp(first, TIMEOUT_LEAST_US, FIRST_TIMEOUT_MOST_US);
+		return first_timeout_us(health, estimate_us);
 	}
 	uint64_t variation = health->variation_us > health->rtt_us / 2 ? health->variation_us : health->rtt_us / 2;
 	return clamp(health->rtt_us + 4 * variation, TIMEOUT_LEAST_US, TIMEOUT_MOST_US);
 }
 
+uint64_t proxy_health_second_us(int64_t estimate_us)
+{
+	uint64_t overdue = estimate_us == SCOPE_RTT_UNKNOWN ? 0 : (uint64_t)estimate_us + (uint64_t)estimate_us / 4;
+	return clamp(overdue, SECOND_LEAST_US, FIRST_TIMEOUT_MOST_US);
+}
+
 uint64_t proxy_health_connect_us(const struct proxy_health *health, int64_t estimate_us)
 {
-	if (health->rtt_us == 0 && estimate_us == SCOPE_RTT_UNKNOWN)
-		return FIRST_TIMEOUT_UNKNOWN_US;
+	uint64_t measured = health->rtt_us > 0 ? health->rtt_us : health->way_us;
+	if (measured == 0 && estimate_us == SCOPE_RTT_UNKNOWN)
+		return CONNECT_UNKNOWN_US;
 	uint64_t estimate = estimate_us == SCOPE_RTT_UNKNOWN ? 0 : (uint64_t)estimate_us;
-	return CONNECT_ROUND_TRIPS * (health->rtt_us > estimate ? health->rtt_us : estimate);
+	return CONNECT_ROUND_TRIPS * (measured > estimate ? measured : estimate);
 }
 
 uint64_t proxy_race_delay_us(uint64_t first_byte_us, int64_t estimate_us)

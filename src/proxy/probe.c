@@ -10,6 +10,9 @@
  *                           the old one. The late answer is still waited for, and counts: on a lossy satellite link it is
  *                           how one learns that the path is slow and not dead
  *   no connection           a failure; refused, the path is down at once
+ *   the path is new         nothing tells how long it takes. A second probe is sent at the side of the first, when the
+ *                           connection of that one should have been taken by the other machine. One that is taken gets more
+ *                           time; if it is after its time was over, its failure is taken back (health.c)
  *   it closes the connection  between probes that is its right; before the answer it is a failure
  *   the path is down        requests that wait for it and may be repeated elsewhere move on (attempt.c); probes go on
  */
@@ -49,6 +52,14 @@ int64_t proxy_peer_estimate_us(const struct proxy_peer *peer)
 
 /* ---- What is learnt ---------------------------------------------------------------------------------------------- */
 
+/* Does gossip see the site? Where it does not, that is a hint for a path that nobody has used, and no more. */
+static bool is_lost(const struct proxy_peer *peer)
+{
+	const struct proxy_mesh *mesh = peer->target.proxy->mesh;
+	uint32_t number = mesh ? site_snapshot_find(mesh->sites, peer->id) : SCOPE_NO_INDEX;
+	return number != SCOPE_NO_INDEX && mesh->sites->view.site(mesh->sites->view.context, number).state != SCOPE_PRESENT;
+}
+
 static void log_state(const struct proxy_peer *peer)
 {
 	bool down = peer->health.state == PROXY_PATH_DOWN;
@@ -69,7 +80,10 @@ void proxy_peer_answered(struct proxy_peer *peer, uint64_t first_byte_us)
 
 void proxy_peer_failed(struct proxy_peer *peer, bool refused)
 {
-	if (!proxy_health_failed(&peer->health, now_us(peer), refused))
+	enum proxy_failure failure = refused         ? PROXY_FAILURE_REFUSED
+	                             : is_lost(peer) ? PROXY_FAILURE_OF_LOST
+	                                             : PROXY_FAILURE;
+	if (!proxy_health_failed(&peer->health, now_us(peer), failure))
 		return;
 	proxy_count(&peer->target.proxy->counters.lost_paths, 1);
 	log_state(peer);
@@ -99,6 +113,11 @@ static void set_deadline(struct proxy_probe *probe, uint64_t delay_us)
 	http_timer_set(conn->loop, &conn->timer, delay_us / 1000);
 }
 
+static uint64_t timeout_us(const struct proxy_peer *peer)
+{
+	return proxy_health_timeout_us(&peer->health, proxy_peer_estimate_us(peer));
+}
+
 static void probe_begin(struct proxy_probe *probe)
 {
 	struct proxy_peer *peer = probe->peer;
@@ -106,15 +125,11 @@ static void probe_begin(struct proxy_probe *probe)
 	probe->late = false;
 	probe->sent = 0;
 	probe->begun_us = now_us(peer);
+	probe->taken = !probe->link->conn.connecting;
 	http_parser_start(probe->parser, 0);
 	proxy_count(&peer->target.proxy->counters.probes, 1);
-	int64_t estimate_us = proxy_peer_estimate_us(peer);
-	uint64_t timeout_us = proxy_health_timeout_us(&peer->health, estimate_us);
-	/* A connection takes further ways there and back. The first time it is not known how long. */
-	if (probe->link->conn.connecting)
-		timeout_us +=
-			peer->health.rtt_us ? peer->health.rtt_us : proxy_health_connect_us(&peer->health, estimate_us) / 2;
-	set_deadline(probe, timeout_us);
+	/* A connection takes further ways there and back. On a new path that is known once it is taken. */
+	set_deadline(probe, timeout_us(peer) + (probe->taken ? 0 : peer->health.rtt_us));
 }
 
 static int probe_connect(struct proxy_probe *probe)
@@ -131,7 +146,12 @@ static int probe_connect(struct proxy_probe *probe)
 	return 0;
 }
 
-/* One that has a connection and nothing to do; else one without, or the oldest that is still waited for. */
+static int probe_rank(const struct proxy_probe *probe)
+{
+	return !probe->busy ? 0 : probe->late ? 1 : 2;
+}
+
+/* One that has a connection and nothing to do; else one without, or the oldest whose time is over. */
 static struct proxy_probe *choose_probe(struct proxy_peer *peer, bool fresh)
 {
 	struct proxy_probe *probes = peer->probes;
@@ -139,9 +159,11 @@ static struct proxy_probe *choose_probe(struct proxy_peer *peer, bool fresh)
 		if (probes[i].link && !probes[i].busy)
 			return &probes[i];
 	struct proxy_probe *chosen = &probes[0];
-	for (int i = 1; i < PROXY_PROBES; i++)
-		if (chosen->busy && (!probes[i].busy || probes[i].begun_us < chosen->begun_us))
+	for (int i = 1; i < PROXY_PROBES; i++) {
+		int rank = probe_rank(&probes[i]), chosen_rank = probe_rank(chosen);
+		if (rank < chosen_rank || (rank == chosen_rank && probes[i].begun_us < chosen->begun_us))
 			chosen = &probes[i];
+	}
 	probe_close(chosen);
 	return chosen;
 }
@@ -193,6 +215,41 @@ static void probe_failed(struct proxy_probe *probe, bool refused)
 	tell(peer);
 }
 
+static int count_waiting(const struct proxy_peer *peer)
+{
+	int count = 0;
+	for (int i = 0; i < PROXY_PROBES; i++)
+		count += peer->probes[i].busy && !peer->probes[i].late;
+	return count;
+}
+
+/* On a path where nothing was measured: is the connection taken now? Then it is known how far it is. */
+static bool note_taken(struct proxy_probe *probe)
+{
+	struct proxy_health *health = &probe->peer->health;
+	uint64_t way_us;
+	if (health->rtt_us > 0 || probe->taken || !http_conn_is_taken(&probe->link->conn, &way_us))
+		return false;
+	probe->taken = true;
+	proxy_health_taken(health, way_us);
+	return true;
+}
+
+/* The time for the connection to be taken is over. If it was, the handshake has its time from then on. */
+static bool has_more_time(struct proxy_probe *probe)
+{
+	struct proxy_peer *peer = probe->peer;
+	if (!note_taken(probe))
+		return false;
+	uint64_t since_us = now_us(peer) - probe->begun_us;
+	uint64_t taken_us = peer->health.way_us ? peer->health.way_us : since_us;
+	uint64_t most_us = taken_us + timeout_us(peer);
+	if (since_us >= most_us)
+		return false;
+	set_deadline(probe, most_us - since_us);
+	return true;
+}
+
 static void probe_expired(struct http_conn *conn)
 {
 	struct proxy_probe *probe = probe_of(conn);
@@ -201,13 +258,15 @@ static void probe_expired(struct http_conn *conn)
 		probe_close(probe);
 		return;
 	}
+	if (has_more_time(probe))
+		return;
 	probe->late = true;
 	http_timer_set(conn->loop, &conn->timer, LATE_MS);
 	proxy_count(&peer->target.proxy->counters.probe_failures, 1);
 	bool was_down = peer->health.state == PROXY_PATH_DOWN;
 	proxy_peer_failed(peer, false);
 	tell(peer);
-	if (!was_down && peer->health.state != PROXY_PATH_DOWN)
+	if (!was_down && peer->health.state != PROXY_PATH_DOWN && count_waiting(peer) == 0)
 		start_probe(peer, true);
 }
 
@@ -270,10 +329,11 @@ static void probe_changed(struct http_conn *conn)
 		return;
 	}
 	if (probe->sent == 0) {
+		note_taken(probe);
 		probe->head = false;
 		probe->begun_us = now_us(probe->peer);
 		if (!probe->late)
-			set_deadline(probe, proxy_health_timeout_us(&probe->peer->health, proxy_peer_estimate_us(probe->peer)));
+			set_deadline(probe, timeout_us(probe->peer));
 	}
 	if (!probe_send(probe) || !probe_read(probe, &done))
 		probe_failed(probe, false);
@@ -283,12 +343,39 @@ static void probe_changed(struct http_conn *conn)
 
 /* ---- Watching ---------------------------------------------------------------------------------------------------- */
 
-static bool is_waiting(const struct proxy_peer *peer)
+/* Probes whose connection was taken after their time was over: the silence was only the distance. */
+static void review_late(struct proxy_peer *peer)
 {
-	for (int i = 0; i < PROXY_PROBES; i++)
-		if (peer->probes[i].busy && !peer->probes[i].late)
-			return true;
-	return false;
+	bool refuted = false;
+	for (int i = 0; i < PROXY_PROBES; i++) {
+		struct proxy_probe *probe = &peer->probes[i];
+		if (!probe->busy || !probe->late || !note_taken(probe))
+			continue;
+		probe->late = false;
+		set_deadline(probe, timeout_us(peer));
+		refuted = true;
+	}
+	if (refuted && proxy_health_refuted(&peer->health))
+		tell(peer);
+}
+
+/* On a new path a second probe is sent at the side of the first, when that one's connection should have been taken. In how
+ * long? 0: now. */
+static uint64_t until_second_us(const struct proxy_peer *peer)
+{
+	uint64_t due_us = proxy_health_second_us(proxy_peer_estimate_us(peer)), way_us;
+	if (!proxy_health_is_new(&peer->health) || peer->health.state == PROXY_PATH_DOWN)
+		return QUIET_US;
+	for (int i = 0; i < PROXY_PROBES; i++) {
+		const struct proxy_probe *probe = &peer->probes[i];
+		if (!probe->busy || probe->late)
+			continue;
+		uint64_t age_us = now_us(peer) - probe->begun_us;
+		if (count_waiting(peer) > 1 || probe->taken || http_conn_is_taken(&probe->link->conn, &way_us))
+			return QUIET_US;
+		return age_us + SOON_MS * 1000 < due_us ? due_us - age_us : 0;
+	}
+	return due_us; /* after the first one, which goes now */
 }
 
 static void close_probes(struct proxy_peer *peer)
@@ -312,9 +399,12 @@ static void watch(struct http_timer *timer)
 		http_timer_set(loop, &peer->watch_timer, (QUIET_US - quiet_us) / 1000);
 		return;
 	}
-	http_timer_set(loop, &peer->watch_timer, QUIET_US / 1000);
-	if (!is_waiting(peer))
-		start_probe(peer, false);
+	review_late(peer);
+	bool first = count_waiting(peer) == 0;
+	uint64_t pause_us = until_second_us(peer);
+	http_timer_set(loop, &peer->watch_timer, (pause_us ? pause_us : QUIET_US) / 1000);
+	if (first || pause_us == 0)
+		start_probe(peer, !first);
 }
 
 void proxy_peer_used(struct proxy_peer *peer)

@@ -67,11 +67,12 @@ struct proxy_health {
 	uint64_t answer_us; /* the last one; 0: never */
 	uint64_t rtt_us;    /* of probes, smoothed; 0: not measured */
 	uint64_t variation_us;
+	uint64_t way_us;        /* of a connection that was taken, as long as nothing else was measured; 0: not known */
 	bool late;              /* the last one was */
 	uint64_t first_byte_us; /* smoothed, from a request to the head of its answer; 0: not known */
 };
 
-enum { PROXY_PROBES = 2 }; /* one, and one more whose answer is late */
+enum { PROXY_PROBES = 3 }; /* one, or two on a new path, and those whose answers are late */
 
 /* A connection for probes of a peer. */
 struct proxy_probe {
@@ -80,9 +81,10 @@ struct proxy_probe {
 	struct http_parser *parser;
 	size_t sent;
 	uint64_t begun_us;
-	bool busy; /* an answer is waited for, */
-	bool late; /* and its time is over */
-	bool head; /* of the answer: seen */
+	bool busy;  /* an answer is waited for, */
+	bool late;  /* and its time is over */
+	bool taken; /* its connection was, before that */
+	bool head;  /* of the answer: seen */
 };
 
 /* Another site as this loop sees it. It is made when it is first needed, and stays while it is in the snapshot with the same
@@ -489,7 +491,18 @@ bool proxy_says_not_run(const struct http_head *head);
 
 /* health.c: true where the state has changed. */
 bool proxy_health_answered(struct proxy_health *health, uint64_t now_us);
-bool proxy_health_failed(struct proxy_health *health, uint64_t now_us, bool refused);
+enum proxy_failure {
+	PROXY_FAILURE,         /* nothing came back */
+	PROXY_FAILURE_OF_LOST, /* nor has gossip heard of the site */
+	PROXY_FAILURE_REFUSED, /* the other machine said so */
+};
+bool proxy_health_failed(struct proxy_health *health, uint64_t now_us, enum proxy_failure failure);
+/* Nothing was ever heard on this path. */
+bool proxy_health_is_new(const struct proxy_health *health);
+/* A connection was taken on a path where nothing was measured; 0: how long that took is not known. */
+void proxy_health_taken(struct proxy_health *health, uint64_t way_us);
+/* It was taken after its time was over, which had counted as a failure. */
+bool proxy_health_refuted(struct proxy_health *health);
 /* Nobody looks any more: the state is unknown. */
 void proxy_health_forget(struct proxy_health *health);
 /* A probe was answered; `late`: after its time. */
@@ -498,6 +511,8 @@ void proxy_health_measured(struct proxy_health *health, uint64_t rtt_us, bool la
 void proxy_health_first_byte(struct proxy_health *health, uint64_t first_byte_us);
 /* For the answer to a probe; `estimate_us` counts while nothing was measured. */
 uint64_t proxy_health_timeout_us(const struct proxy_health *health, int64_t estimate_us);
+/* On a new path: so long after a probe whose connection was not taken yet a second one is sent, beside it. */
+uint64_t proxy_health_second_us(int64_t estimate_us);
 /* What the distance adds to the time that a connection may take. */
 uint64_t proxy_health_connect_us(const struct proxy_health *health, int64_t estimate_us);
 /* For the answer of one site, before the next one is asked too. */

@@ -120,6 +120,12 @@ class Site:
         self.service.stop_listening()
         self.service.drop_connections()
 
+    def sites(self):
+        """What its agent says of each site."""
+        status, text = self.agent.api("/cheops/v1/sites")
+        assert status == 200, text
+        return proxy_lab.json.loads(text)["sites"]
+
     @property
     def runs(self):
         """How many requests its service has got."""
@@ -229,9 +235,7 @@ class Lab:
 
     def view(self):
         """What Site1 says of each site."""
-        status, text = self[1].agent.api("/cheops/v1/sites")
-        assert status == 200, text
-        return {site["name"]: site for site in proxy_lab.json.loads(text)["sites"]}
+        return {site["name"]: site for site in self[1].sites()}
 
     def present(self):
         return {name for name, site in self.view().items() if site["shown"] == "present"}
@@ -264,6 +268,24 @@ class Lab:
         """`how`: remove or revoke, as an operator does it where the authority is."""
         self.network.cheops("Site1", "site", how, f"Site{number}", "--yes", "-c", self[1].agent.path)
 
+    def newcomer(self, **others):
+        """Site5, in the network of Site4, which must not run. It has joined, and was cut off from all before it ever ran: it has
+        heard of the other sites, and nothing of how far away they are."""
+        config = {**self.network.config("Site4", self.folder, **others), "site": "Site5",
+                  "state": str(self.folder / "Site5.state")}
+        path = self.folder / "Site5.yaml"
+        self.write(path, config)
+        text = self.network.cheops("Site1", "site", "token", "Site5", "-c", self[1].agent.path)
+        token = next(word for word in text.split() if word.startswith("cheops1_"))
+        self.network.cheops("Site4", "site", "join", token, "-c", path)
+        self.wan.isolate("Site4")
+        self.services.append(Service(SERVICE_PORT, answer=lambda message: response(body=b"Site5"),
+                                     make_socket=self.listener("Site4")))
+        site = self.sites["Site5"] = Site("Site5", self.agent(config, at="Site4"), self.services[-1])
+        known = {other["name"]: other["estimate_ms"] for other in site.sites() if other["name"] != "Site5"}
+        assert "Site2" in known and set(known.values()) == {None}, known
+        return site
+
     def impostor(self, number, as_site):
         """In the place of an agent that was killed."""
         name = f"Site{number}"
@@ -279,13 +301,13 @@ class Lab:
 
     # -- asking Site1
 
-    def ask(self, scope, method="GET", target="/", **options):
-        with self.client() as wire:
+    def ask(self, scope, method="GET", target="/", at=1, **options):
+        with self.client(at) as wire:
             wire.send(request(method, target, Scope=scope, **options))
             return wire.response(method.encode())
 
-    def client(self):
-        return self[1].agent.client()
+    def client(self, at=1):
+        return self[at].agent.client()
 
     def counter(self, name, at=1):
         return self[at].agent.counter(f"cheops_{name}_total")

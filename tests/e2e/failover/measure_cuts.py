@@ -4,6 +4,9 @@ usage: measure_cuts.py [TIMES]       needs root, as all labs do
 
 Site1 works with Site2, 4 ms away, which is cut off at some moment between two probes. `Site2; Site3` is asked with GET, in two
 ways: right after the cut, and so that the request is at Site2 when the cut comes.
+
+Then the same with a site that has never been sent anything: 4 ms or 50 ms away, as gossip has measured; one that gossip has lost
+as well; and from a newcomer, which does not know how far away anybody is.
 """
 import os
 import random
@@ -33,13 +36,47 @@ def ask_before(lab):
         return time.monotonic() - begin
 
 
-def measure(lab, ask):
-    lab.warm(2)
-    time.sleep(random.uniform(0.5, 1.5))  # it is probed meanwhile
-    try:
+def used(ask):
+    def measure(lab):
+        lab.start()
+        lab.warm(2)
+        time.sleep(random.uniform(0.5, 1.5))  # it is probed meanwhile
         return ask(lab)
-    finally:
-        lab.wan.heal()
+
+    return measure
+
+
+def first(lab, scope, answer, at=1):
+    begin = time.monotonic()
+    assert lab.ask(scope, at=at).body == answer
+    return time.monotonic() - begin
+
+
+def first_use(number):
+    def measure(lab):
+        lab.start(count=4)
+        lab.wan.cut("Site1", f"Site{number}")
+        return first(lab, f"Site{number}; Site3", b"Site3")
+
+    return measure
+
+
+def first_use_by_newcomer(lab):
+    lab.start()
+    lab.newcomer()
+    return first(lab, "Site2; Site5", b"Site5", at=5)
+
+
+def first_use_of_lost(lab):
+    lab.start()
+    lab.wan.isolate("Site2")
+    failover_lab.wait_until(lambda: lab.view()["Site2"]["shown"] == "unknown", "gossip to lose Site2")
+    return first(lab, "Site2; Site3", b"Site3")
+
+
+CASES = {"asked after the cut": used(ask_after), "cut in the middle": used(ask_before),
+         "never used, 4 ms away": first_use(2), "never used, 50 ms away": first_use(4),
+         "never used, at an unknown distance": first_use_by_newcomer, "never used, lost to gossip": first_use_of_lost}
 
 
 def show(name, times):
@@ -51,12 +88,14 @@ def main():
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     network = failover_lab.Network(os.environ.get("CHEOPS", str(failover_lab.wan_lab.ROOT / "build" / "cheops")))
     try:
-        for name, ask in (("asked after the cut", ask_after), ("cut in the middle", ask_before)):
+        for name, measure in CASES.items():
             times = []
             for number in range(count):
-                with failover_lab.Lab(network, f"{ask.__name__}-{number}") as lab:
-                    lab.start()
-                    times.append(measure(lab, ask))
+                with failover_lab.Lab(network, f"{name.replace(' ', '-')}-{number}") as lab:
+                    try:
+                        times.append(measure(lab))
+                    finally:
+                        lab.wan.heal()
             show(name, times)
     finally:
         network.close()

@@ -55,6 +55,75 @@ def test_request_that_finds_no_connection(lab, method):
     wait_until(lambda: lab.ask("Site2; Site3", method).body == b"Site2", "Site2 to be used again")
 
 
+@pytest.mark.parametrize("how", ["stopped", "cut off", "cannot answer"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_path_that_was_never_used(lab, how, method):
+    """Nothing but probes can tell: the time-out for a connection is a minute."""
+    lab.start(Site1={"timeouts": {"connect": "1min"}})
+    with silence(lab, how):
+        answer = lab.ask("Site2; Site3", method)
+        assert answer.body == b"Site3" and attempts(answer) == [("Site2", "connection_timeout"), ("Site3", "200")]
+        assert lab.counter("paths_lost") == 1 and lab.counter("path_probe_failures") >= 2
+        answer = lab.ask("Site2; Site3", method)
+        assert answer.body == b"Site3" and attempts(answer) == [("Site2", "destination_unavailable"), ("Site3", "200")]
+    assert lab[2].runs == 0
+    wait_until(lambda: lab.ask("Site2; Site3", method).body == b"Site2", "Site2 to be used")
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_path_of_unknown_length(lab, method):
+    """A newcomer that was cut off at once knows who is there, but neither how far away nor whether they live."""
+    lab.start()
+    newcomer = lab.newcomer(timeouts={"connect": "1min", "stop": "5s"})
+    answer = lab.ask("Site2; Site3; Site5", method, at=5)
+    assert answer.body == b"Site5"
+    assert attempts(answer) == [("Site2", "connection_timeout"), ("Site3", "connection_timeout"), ("Site5", "200")]
+    lab.wan.heal()
+    wait_until(lambda: lab.ask("Site2; Site5", method, at=5).body == b"Site2", "Site2 to be used")
+    assert newcomer.agent.counter("cheops_paths_lost_total") >= 2
+
+
+@contextlib.contextmanager
+def without_gossip(lab, name):
+    for words in ("add table inet gossip", "add chain inet gossip in { type filter hook input priority 0; }",
+                  "add rule inet gossip in udp dport 8070 drop"):
+        assert lab.wan.run(name, ["nft", words]).returncode == 0
+    try:
+        yield
+    finally:
+        assert lab.wan.run(name, ["nft", "delete table inet gossip"]).returncode == 0
+
+
+def test_path_longer_than_anybody_knows(lab):
+    """A satellite that gossip has told nothing of. It is left at first, and found all the same."""
+    lab.start()
+    lab.newcomer()
+    before = lab.wan.delay_ms("Site4", "Site2")
+    with without_gossip(lab, "Site4"):  # it is heard, and hears nothing
+        lab.wan.set("Site4", "Site2", delay="1s")
+        try:
+            lab.wan.heal()
+            answer = lab.ask("Site2; Site5", at=5)
+            assert answer.body == b"Site5" and attempts(answer) == [("Site2", "connection_timeout"), ("Site5", "200")]
+            wait_until(lambda: lab.ask("Site2; Site5", at=5).body == b"Site2", "Site2 to be used")
+        finally:
+            lab.wan.set("Site4", "Site2", delay=f"{before}ms")
+
+
+def test_path_that_gossip_has_lost(lab):
+    """It keeps its place, is tried, and is left: nobody had used it before."""
+    lab.start(Site1={"timeouts": {"connect": "1min"}})
+    lab.wan.isolate("Site2")
+    try:
+        wait_until(lambda: lab.view()["Site2"]["shown"] == "unknown", "gossip to lose Site2")
+        assert lab.order("Site2; Site3") == ["Site2", "Site3"] and lab.order("Site2 | Site3") == ["Site3", "Site2"]
+        answer = lab.ask("Site2; Site3", "POST")
+        assert answer.body == b"Site3" and attempts(answer) == [("Site2", "connection_timeout"), ("Site3", "200")]
+    finally:
+        lab.wan.heal()
+    wait_until(lambda: lab.ask("Site2; Site3", "POST").body == b"Site2", "Site2 to be used")
+
+
 @pytest.mark.parametrize("chunked", [False, True])
 def test_large_body_that_finds_no_connection(lab, chunked):
     """It is not kept, but its first byte was not sent either."""

@@ -65,6 +65,18 @@ def test_it_stays_present_and_is_used(lab, asks):
         assert not lab.events(site, LOST, before[site])
 
 
+def test_it_is_used_for_the_first_time(lab, asks):
+    """Site1 starts again, so that it has no connection to it, and knows of it by gossip alone: how far it is, and that it is
+    there. A site nearby would be given up for dead long before this one can answer."""
+    lab.kill("Site1")
+    lab.start_agent("Site1")
+    lab.wait_present()
+    lost = lab.metric("Site1", "cheops_paths_lost_total")
+    assert lab.view("Site1")[REMOTE]["rtt_ms"] > 1500 and lost == 0
+    assert site_of(asks("Site1", f"{REMOTE}; Site2")) == REMOTE
+    assert lab.metric("Site1", "cheops_paths_lost_total") == 0
+
+
 def test_it_is_cut_off_and_comes_back(lab, asks):
     lab.isolate(REMOTE)
     towards, home = asks("Site1", f"{REMOTE}; Site2"), asks(REMOTE, f"Site1; {REMOTE}")

@@ -102,6 +102,33 @@ static void what_was_said_before_a_failed_write_can_be_read(void **state)
 	http_loop_free(loop);
 }
 
+/* A listener that has no room for more takes nothing, and says nothing, as if it were dead. */
+static void a_connection_is_taken_or_not(void **state)
+{
+	(void)state;
+	struct err err;
+	struct http_address address = {.length = sizeof(struct sockaddr_in), .text = "full"};
+	struct sockaddr_in *at = (struct sockaddr_in *)&address.socket;
+	struct http_conn conns[4] = {0};
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	*at = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	assert_int_equal(bind(listener, (struct sockaddr *)at, address.length), 0);
+	assert_int_equal(listen(listener, 0), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)at, &address.length), 0);
+	assert_int_equal(http_loop_new(&loop, &err), 0);
+	for (size_t i = 0; i < COUNT(conns); i++)
+		assert_int_equal(http_conn_connect(&conns[i], loop, &address, &err), 0);
+	uint64_t rtt_us;
+	assert_true(http_conn_is_taken(&conns[0], &rtt_us)); /* known before any event was looked at */
+	assert_true(rtt_us > 0);
+	assert_false(http_conn_is_taken(&conns[3], &rtt_us));
+	assert_int_equal(rtt_us, 0);
+	for (size_t i = 0; i < COUNT(conns); i++)
+		http_conn_close(&conns[i]);
+	close(listener);
+	http_loop_free(loop);
+}
+
 static void addresses_are_read(void **state)
 {
 	(void)state;
@@ -132,6 +159,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_and_the_end_in_one_event),
 		cmocka_unit_test(what_was_said_before_a_failed_write_can_be_read),
+		cmocka_unit_test(a_connection_is_taken_or_not),
 		cmocka_unit_test(addresses_are_read),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

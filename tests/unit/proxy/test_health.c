@@ -26,13 +26,13 @@ static void two_failures_in_a_row_are(void **state)
 	(void)state;
 	struct proxy_health health = {0};
 	proxy_health_answered(&health, 1 * S);
-	assert_false(proxy_health_failed(&health, 2 * S, false));
+	assert_false(proxy_health_failed(&health, 2 * S, PROXY_FAILURE));
 	assert_false(proxy_health_answered(&health, 3 * S));
-	assert_false(proxy_health_failed(&health, 4 * S, false));
+	assert_false(proxy_health_failed(&health, 4 * S, PROXY_FAILURE));
 	assert_int_equal(health.state, PROXY_PATH_UP);
-	assert_true(proxy_health_failed(&health, 5 * S, false));
+	assert_true(proxy_health_failed(&health, 5 * S, PROXY_FAILURE));
 	assert_int_equal(health.state, PROXY_PATH_DOWN);
-	assert_false(proxy_health_failed(&health, 6 * S, false));
+	assert_false(proxy_health_failed(&health, 6 * S, PROXY_FAILURE));
 }
 
 static void one_refusal_is(void **state)
@@ -40,7 +40,7 @@ static void one_refusal_is(void **state)
 	(void)state;
 	struct proxy_health health = {0};
 	proxy_health_answered(&health, 1 * S);
-	assert_true(proxy_health_failed(&health, 2 * S, true));
+	assert_true(proxy_health_failed(&health, 2 * S, PROXY_FAILURE_REFUSED));
 	assert_int_equal(health.state, PROXY_PATH_DOWN);
 }
 
@@ -48,16 +48,16 @@ static void an_unknown_path_goes_down_by_the_same_rules(void **state)
 {
 	(void)state;
 	struct proxy_health health = {0};
-	assert_false(proxy_health_failed(&health, 1 * S, false));
+	assert_false(proxy_health_failed(&health, 1 * S, PROXY_FAILURE));
 	assert_int_equal(health.state, PROXY_PATH_UNKNOWN);
-	assert_true(proxy_health_failed(&health, 2 * S, false));
+	assert_true(proxy_health_failed(&health, 2 * S, PROXY_FAILURE));
 }
 
 static void one_answer_ends_a_short_outage(void **state)
 {
 	(void)state;
 	struct proxy_health health = {0};
-	proxy_health_failed(&health, 10 * S, true);
+	proxy_health_failed(&health, 10 * S, PROXY_FAILURE_REFUSED);
 	assert_true(proxy_health_answered(&health, 12 * S));
 	assert_int_equal(health.state, PROXY_PATH_UP);
 }
@@ -66,9 +66,9 @@ static void two_answers_in_a_row_end_a_long_one(void **state)
 {
 	(void)state;
 	struct proxy_health health = {0};
-	proxy_health_failed(&health, 10 * S, true);
+	proxy_health_failed(&health, 10 * S, PROXY_FAILURE_REFUSED);
 	assert_false(proxy_health_answered(&health, 20 * S));
-	assert_false(proxy_health_failed(&health, 21 * S, false));
+	assert_false(proxy_health_failed(&health, 21 * S, PROXY_FAILURE));
 	assert_false(proxy_health_answered(&health, 22 * S));
 	assert_int_equal(health.state, PROXY_PATH_DOWN);
 	assert_true(proxy_health_answered(&health, 23 * S));
@@ -79,10 +79,44 @@ static void who_no_longer_looks_does_not_know(void **state)
 {
 	(void)state;
 	struct proxy_health health = {0};
-	proxy_health_failed(&health, 10 * S, true);
+	proxy_health_failed(&health, 10 * S, PROXY_FAILURE_REFUSED);
 	proxy_health_forget(&health);
 	assert_int_equal(health.state, PROXY_PATH_UNKNOWN);
-	assert_false(proxy_health_failed(&health, 99 * S, false));
+	assert_false(proxy_health_failed(&health, 99 * S, PROXY_FAILURE));
+}
+
+static void gossip_is_a_witness_where_nothing_else_is_known(void **state)
+{
+	(void)state;
+	struct proxy_health health = {0}, used = {0};
+	assert_true(proxy_health_failed(&health, 1 * S, PROXY_FAILURE_OF_LOST));
+	assert_int_equal(health.state, PROXY_PATH_DOWN);
+	/* A path that works is judged by itself. */
+	proxy_health_answered(&used, 1 * S);
+	assert_false(proxy_health_failed(&used, 2 * S, PROXY_FAILURE_OF_LOST));
+	assert_int_equal(used.state, PROXY_PATH_UP);
+	assert_true(proxy_health_failed(&used, 3 * S, PROXY_FAILURE_OF_LOST));
+}
+
+static void a_verdict_that_came_too_early_is_taken_back(void **state)
+{
+	(void)state;
+	struct proxy_health health = {0}, once = {0}, used = {0};
+	assert_true(proxy_health_is_new(&health));
+	proxy_health_failed(&health, 1 * S, PROXY_FAILURE);
+	proxy_health_failed(&health, 2 * S, PROXY_FAILURE);
+	assert_true(proxy_health_refuted(&health));
+	assert_int_equal(health.state, PROXY_PATH_UNKNOWN);
+	assert_false(proxy_health_failed(&health, 3 * S, PROXY_FAILURE));
+	/* One failure, likewise. */
+	proxy_health_failed(&once, 1 * S, PROXY_FAILURE);
+	assert_false(proxy_health_refuted(&once));
+	assert_false(proxy_health_failed(&once, 2 * S, PROXY_FAILURE));
+	/* A path that has answered before is no new one: it has to answer again. */
+	proxy_health_answered(&used, 1 * S);
+	proxy_health_failed(&used, 2 * S, PROXY_FAILURE_REFUSED);
+	assert_false(proxy_health_is_new(&used) || proxy_health_refuted(&used));
+	assert_int_equal(used.state, PROXY_PATH_DOWN);
 }
 
 /* ---- Time -------------------------------------------------------------------------------------------------------- */
@@ -91,10 +125,75 @@ static void the_first_time_out_comes_from_the_estimate(void **state)
 {
 	(void)state;
 	struct proxy_health health = {0};
-	assert_int_equal(proxy_health_timeout_us(&health, 0), 500 * MS);
-	assert_int_equal(proxy_health_timeout_us(&health, 100 * MS), 800 * MS);
-	assert_int_equal(proxy_health_timeout_us(&health, 2 * S), 5 * S);
-	assert_in_range(proxy_health_timeout_us(&health, SCOPE_RTT_UNKNOWN), 1 * S, 5 * S);
+	assert_int_equal(proxy_health_timeout_us(&health, 0), 300 * MS);
+	assert_int_equal(proxy_health_timeout_us(&health, 100 * MS), 500 * MS);
+	assert_int_equal(proxy_health_timeout_us(&health, 2 * S), 4300 * MS);
+	assert_int_equal(proxy_health_timeout_us(&health, 20 * S), 5 * S);
+	assert_int_equal(proxy_health_timeout_us(&health, SCOPE_RTT_UNKNOWN), 500 * MS);
+}
+
+static void a_connection_that_was_taken_tells_the_distance(void **state)
+{
+	(void)state;
+	struct proxy_health health = {0};
+	proxy_health_taken(&health, 0); /* the kernel did not measure */
+	assert_int_equal(proxy_health_timeout_us(&health, 10 * MS), 320 * MS);
+	proxy_health_taken(&health, 100 * MS); /* then a lost packet has time to be repeated, after three round trips */
+	assert_int_equal(proxy_health_timeout_us(&health, 10 * MS), 700 * MS);
+	assert_int_equal(proxy_health_timeout_us(&health, SCOPE_RTT_UNKNOWN), 700 * MS);
+	assert_int_equal(proxy_health_connect_us(&health, SCOPE_RTT_UNKNOWN), 1 * S);
+	proxy_health_taken(&health, 2 * S);
+	assert_int_equal(proxy_health_timeout_us(&health, 10 * MS), 8 * S);
+	proxy_health_measured(&health, 5 * MS, false); /* what is measured counts more */
+	assert_int_equal(proxy_health_timeout_us(&health, 10 * MS), 250 * MS);
+}
+
+/* However wrong the estimate is, some wait will be long enough in the end; but a site that comes back is not waited for. */
+static void with_each_failure_the_first_time_out_grows(void **state)
+{
+	(void)state;
+	static const uint64_t expected[] = {500 * MS, 500 * MS, 1 * S, 2 * S, 2 * S, 2 * S};
+	struct proxy_health health = {0};
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		assert_int_equal(proxy_health_timeout_us(&health, SCOPE_RTT_UNKNOWN), expected[i]);
+		proxy_health_failed(&health, 1 * S, PROXY_FAILURE);
+	}
+	for (int i = 0; i < 100; i++)
+		proxy_health_failed(&health, 1 * S, PROXY_FAILURE);
+	assert_int_equal(proxy_health_timeout_us(&health, SCOPE_RTT_UNKNOWN), 2 * S);
+	assert_int_equal(proxy_health_timeout_us(&health, 2 * S), 4300 * MS);
+}
+
+/* What probe.c does on a new path: a second probe at the side of the first one, if that was not taken when it should have been. */
+static void a_new_path_is_left_within_about_a_second(void **state)
+{
+	(void)state;
+	static const struct {
+		int64_t estimate_us;
+		enum proxy_failure failure;
+		uint64_t most_us;
+	} rows[] = {
+		{0, PROXY_FAILURE, 600 * MS},
+		{100 * MS, PROXY_FAILURE, 800 * MS},
+		{200 * MS, PROXY_FAILURE, 1000 * MS},
+		{300 * MS, PROXY_FAILURE, 1300 * MS},
+		{SCOPE_RTT_UNKNOWN, PROXY_FAILURE, 800 * MS},
+		{0, PROXY_FAILURE_OF_LOST, 300 * MS},
+		{300 * MS, PROXY_FAILURE_OF_LOST, 900 * MS},
+		{SCOPE_RTT_UNKNOWN, PROXY_FAILURE_OF_LOST, 500 * MS},
+		{2 * S, PROXY_FAILURE, 7 * S}, /* a satellite is farther away than that */
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct proxy_health health = {0};
+		uint64_t first = proxy_health_timeout_us(&health, rows[i].estimate_us), second = 0;
+		if (!proxy_health_failed(&health, first, rows[i].failure)) {
+			second = proxy_health_second_us(rows[i].estimate_us);
+			assert_true(proxy_health_failed(&health, first + second, rows[i].failure));
+		}
+		assert_in_range(first + second, 0, rows[i].most_us);
+		/* But not before a site that is there could have answered the second one, and a quarter later. */
+		assert_true(rows[i].estimate_us < 0 || first > (uint64_t)rows[i].estimate_us * 5 / 4);
+	}
 }
 
 static void a_connection_may_take_as_long_as_the_distance_needs(void **state)
@@ -129,7 +228,7 @@ static void an_outage_does_not_blind(void **state)
 	(void)state;
 	struct proxy_health health = {0}, first = {0};
 	proxy_health_measured(&first, 20 * S, true);
-	assert_int_equal(proxy_health_timeout_us(&first, 0), 500 * MS);
+	assert_int_equal(proxy_health_timeout_us(&first, 0), 300 * MS);
 	for (int i = 0; i < 100; i++)
 		proxy_health_measured(&health, 10 * MS, false);
 	proxy_health_measured(&health, 20 * S, true); /* it was stopped for so long */
@@ -147,7 +246,7 @@ static void requests_tell_how_far_it_is(void **state)
 	health.first_byte_us = 400 * MS;
 	assert_int_equal(proxy_health_timeout_us(&health, 300 * MS), 1200 * MS);
 	health.first_byte_us = 4 * S; /* a slow service: the estimate says more */
-	assert_int_equal(proxy_health_timeout_us(&health, 20 * MS), 560 * MS);
+	assert_int_equal(proxy_health_timeout_us(&health, 20 * MS), 340 * MS);
 }
 
 static void a_race_waits_twice_the_usual_time(void **state)
@@ -219,12 +318,12 @@ static void probe(struct link *link)
 	}
 	uint64_t left = took - timeout, again = ask(link) + ask(link);
 	link->now_us += timeout;
-	link->downs += proxy_health_failed(&link->health, link->now_us, false);
+	link->downs += proxy_health_failed(&link->health, link->now_us, PROXY_FAILURE);
 	uint64_t second = proxy_health_timeout_us(&link->health, (int64_t)link->rtt_us) + link->health.rtt_us;
 	uint64_t first_of_them = left < again ? left : again;
 	if (first_of_them > second) {
 		link->now_us += second;
-		link->downs += proxy_health_failed(&link->health, link->now_us, false);
+		link->downs += proxy_health_failed(&link->health, link->now_us, PROXY_FAILURE);
 		first_of_them -= second;
 	}
 	link->now_us += first_of_them;
@@ -246,6 +345,115 @@ static void a_satellite_link_stays_up(void **state)
 	}
 }
 
+/* A probe on a new path: when its connection is taken, its handshake done, its answer there. */
+struct first_probe {
+	uint64_t begun_us, taken_us, greeted_us, answered_us;
+	uint64_t deadline_us;
+	bool taken, greeted, late;
+};
+
+/* When what is sent then has come back. The kernel asks again for a connection after a second, later after three round trips. */
+static uint64_t come_back(struct link *link, uint64_t sent_us, uint64_t again_us)
+{
+	while (draw(link, 100) < link->loss_percent || draw(link, 100) < link->loss_percent) {
+		sent_us += again_us;
+		again_us *= 2;
+	}
+	return sent_us + link->rtt_us;
+}
+
+static void begin_probe(struct link *link, struct first_probe *probe, int64_t estimate_us)
+{
+	*probe = (struct first_probe){.begun_us = link->now_us};
+	probe->taken_us = come_back(link, link->now_us, 1 * S);
+	probe->greeted_us = come_back(link, probe->taken_us, 3 * link->rtt_us);
+	probe->answered_us = come_back(link, probe->greeted_us, 3 * link->rtt_us);
+	probe->deadline_us = link->now_us + proxy_health_timeout_us(&link->health, estimate_us);
+}
+
+static bool note_taken(struct link *link, struct first_probe *probe)
+{
+	if (probe->taken || link->now_us < probe->taken_us)
+		return false;
+	probe->taken = true;
+	proxy_health_taken(&link->health, link->rtt_us);
+	return true;
+}
+
+static void expire(struct link *link, struct first_probe *probe, int64_t estimate_us)
+{
+	if (note_taken(link, probe)) {
+		probe->deadline_us = probe->begun_us + link->rtt_us + proxy_health_timeout_us(&link->health, estimate_us);
+		if (link->now_us < probe->deadline_us)
+			return;
+	}
+	probe->late = true;
+	link->downs += proxy_health_failed(&link->health, link->now_us, PROXY_FAILURE);
+}
+
+/* What probe.c does with two probes of a new path; true: one was answered. */
+static bool step(struct link *link, struct first_probe *probe, int64_t estimate_us)
+{
+	if (link->now_us >= probe->answered_us)
+		return true;
+	if (!probe->greeted && link->now_us >= probe->greeted_us) {
+		note_taken(link, probe);
+		probe->greeted = true;
+		probe->deadline_us = link->now_us + proxy_health_timeout_us(&link->health, estimate_us);
+	}
+	if (!probe->late && link->now_us >= probe->deadline_us)
+		expire(link, probe, estimate_us);
+	if (probe->late && note_taken(link, probe)) {
+		probe->late = false;
+		probe->deadline_us = link->now_us + proxy_health_timeout_us(&link->health, estimate_us);
+		proxy_health_refuted(&link->health);
+	}
+	return false;
+}
+
+static void contact_first(struct link *link, int64_t estimate_us)
+{
+	struct first_probe probes[2];
+	uint64_t second_us = proxy_health_second_us(estimate_us);
+	int count = 1;
+	begin_probe(link, &probes[0], estimate_us);
+	for (bool answered = false; !answered; link->now_us += 50 * MS) {
+		assert_true(link->now_us < UINT64_C(3600) * S);
+		if (count == 1 && link->now_us >= second_us && link->now_us < probes[0].taken_us &&
+		    link->health.state != PROXY_PATH_DOWN)
+			begin_probe(link, &probes[count++], estimate_us);
+		for (int i = 0; i < count && !answered; i++)
+			answered = step(link, &probes[i], estimate_us);
+	}
+}
+
+static unsigned first_contacts_lost(uint64_t rtt_us, unsigned loss_percent, int64_t estimate_us)
+{
+	unsigned lost = 0;
+	for (uint64_t seed = 1; seed <= 1000; seed++) {
+		struct link link = {.random = seed * 7919, .rtt_us = rtt_us, .loss_percent = loss_percent};
+		contact_first(&link, estimate_us);
+		lost += link.downs > 0;
+	}
+	return lost;
+}
+
+static void first_contact_with_a_site_that_is_there(void **state)
+{
+	(void)state;
+	assert_int_equal(first_contacts_lost(4 * MS, 0, 4 * MS), 0);
+	assert_int_equal(first_contacts_lost(300 * MS, 0, 300 * MS), 0);
+	assert_int_equal(first_contacts_lost(300 * MS, 0, 200 * MS), 0); /* estimates err */
+	assert_int_equal(first_contacts_lost(600 * MS, 0, SCOPE_RTT_UNKNOWN),
+	                 0); /* without any, most of the world is near enough */
+	assert_int_equal(first_contacts_lost(2 * S, 0, 2 * S), 0);
+	/* A satellite link that loses packets; and one nearby. */
+	assert_in_range(first_contacts_lost(2 * S, 7, 2 * S), 0, 30);
+	assert_in_range(first_contacts_lost(20 * MS, 7, 20 * MS), 0, 50);
+	/* A satellite that nobody has told of is left; contact_first() has seen that it is found all the same. */
+	assert_int_equal(first_contacts_lost(2 * S, 0, SCOPE_RTT_UNKNOWN), 1000);
+}
+
 static void a_steady_link_never_fails(void **state)
 {
 	(void)state;
@@ -265,9 +473,9 @@ static void a_dead_site_is_noticed_within_a_second(void **state)
 		proxy_health_measured(&health, 30 * MS, false);
 	proxy_health_answered(&health, 1 * S);
 	uint64_t first = proxy_health_timeout_us(&health, SCOPE_RTT_UNKNOWN);
-	assert_false(proxy_health_failed(&health, 1 * S + first, false));
+	assert_false(proxy_health_failed(&health, 1 * S + first, PROXY_FAILURE));
 	uint64_t second = proxy_health_timeout_us(&health, SCOPE_RTT_UNKNOWN) + health.rtt_us;
-	assert_true(proxy_health_failed(&health, 1 * S + first + second, false));
+	assert_true(proxy_health_failed(&health, 1 * S + first + second, PROXY_FAILURE));
 	assert_in_range(first + second, 0, 1 * S);
 }
 
@@ -281,7 +489,12 @@ int main(void)
 		cmocka_unit_test(one_answer_ends_a_short_outage),
 		cmocka_unit_test(two_answers_in_a_row_end_a_long_one),
 		cmocka_unit_test(who_no_longer_looks_does_not_know),
+		cmocka_unit_test(gossip_is_a_witness_where_nothing_else_is_known),
+		cmocka_unit_test(a_verdict_that_came_too_early_is_taken_back),
 		cmocka_unit_test(the_first_time_out_comes_from_the_estimate),
+		cmocka_unit_test(a_connection_that_was_taken_tells_the_distance),
+		cmocka_unit_test(with_each_failure_the_first_time_out_grows),
+		cmocka_unit_test(a_new_path_is_left_within_about_a_second),
 		cmocka_unit_test(a_connection_may_take_as_long_as_the_distance_needs),
 		cmocka_unit_test(later_ones_come_from_what_was_measured),
 		cmocka_unit_test(an_outage_does_not_blind),
@@ -289,6 +502,7 @@ int main(void)
 		cmocka_unit_test(a_race_waits_twice_the_usual_time),
 		cmocka_unit_test(times_are_smoothed),
 		cmocka_unit_test(a_satellite_link_stays_up),
+		cmocka_unit_test(first_contact_with_a_site_that_is_there),
 		cmocka_unit_test(a_steady_link_never_fails),
 		cmocka_unit_test(a_dead_site_is_noticed_within_a_second),
 	};
