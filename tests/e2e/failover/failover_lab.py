@@ -269,7 +269,7 @@ class Lab:
         self.network.cheops("Site1", "site", how, f"Site{number}", "--yes", "-c", self[1].agent.path)
 
     def newcomer(self, **others):
-        """Site5, in the network of Site4, which must not run. It has joined, and was cut off from all before it ever ran: it has
+        """Site5, in the network of Site4, which must not run. It has joined, and was cut off before it ever ran: it has
         heard of the other sites, and nothing of how far away they are."""
         config = {**self.network.config("Site4", self.folder, **others), "site": "Site5",
                   "state": str(self.folder / "Site5.state")}
