@@ -19,8 +19,8 @@
  *
  * The first time nothing was measured. A dead site shows in that the connection is not even taken, which is one way there and
  * back: for that the wait is short, twice the distance that gossip tells and a little more, or as if it were some way off where
- * gossip knows nothing. Once it is taken its site is not dead, and the distance is measured: then there is time for a lost
- * packet to be repeated, which TCP does after three round trips. If it is taken after its time was over, the silence was only
+ * gossip knows nothing. Once it is taken its site is not dead, and the distance is measured: then there is time for
+ * lost packets of a handshake to be repeated, which TCP does after up to three round trips. If it is taken after its time was over, the silence was only
  * the distance, and what followed from it is taken back. With each failure the next wait is longer, so that also a site that
  * is farther off than all expect is reached in the end.
  */
@@ -31,8 +31,9 @@ enum {
 	TIMEOUT_MOST_US = 8 * 1000 * 1000,
 	FIRST_TIMEOUT_MOST_US = 5 * 1000 * 1000,
 	FIRST_TIMEOUT_EXTRA_US = 300 * 1000,
-	FIRST_TIMEOUT_UNKNOWN_US = 500 * 1000, /* of a site whose distance nobody knows */
-	FIRST_GROWN_MOST_US = 2 * 1000 * 1000, /* TCP repeats what asks for a connection after one second, three, seven */
+	FIRST_TIMEOUT_UNKNOWN_US = 500 * 1000,  /* of a site whose distance nobody knows */
+	FIRST_GROWN_MOST_US = 2 * 1000 * 1000,  /* TCP repeats what asks for a connection after one second, three, seven */
+	FIRST_TAKEN_MOST_US = 15 * 1000 * 1000, /* of a connection that was taken: the site is not dead */
 	FIRST_DOUBLINGS_MOST = 5,
 	CONNECT_UNKNOWN_US = 3 * 1000 * 1000,
 	SECOND_LEAST_US = 250 * 1000,
@@ -141,12 +142,12 @@ static uint64_t first_timeout_us(const struct proxy_health *health, int64_t esti
 {
 	uint64_t first = FIRST_TIMEOUT_UNKNOWN_US;
 	if (health->way_us > 0)
-		first = 4 * health->way_us + FIRST_TIMEOUT_EXTRA_US;
+		first = 6 * health->way_us + FIRST_TIMEOUT_EXTRA_US;
 	else if (estimate_us != SCOPE_RTT_UNKNOWN)
 		first = clamp(2 * (uint64_t)estimate_us + FIRST_TIMEOUT_EXTRA_US, 0, FIRST_TIMEOUT_MOST_US);
 	uint64_t doublings = clamp(health->failures, FAILURES_TO_DOWN - 1, FIRST_DOUBLINGS_MOST) - (FAILURES_TO_DOWN - 1);
 	uint64_t grown = clamp(first << doublings, 0, FIRST_GROWN_MOST_US);
-	return clamp(grown > first ? grown : first, 0, TIMEOUT_MOST_US);
+	return clamp(grown > first ? grown : first, 0, FIRST_TAKEN_MOST_US);
 }
 
 uint64_t proxy_health_timeout_us(const struct proxy_health *health, int64_t estimate_us)

@@ -52,7 +52,7 @@ def test_it_stays_present_and_is_used(lab, asks):
     # It is the choice of who names it first, and not of who asks for any.
     first, nearest = asks("Site1", f"{REMOTE}; Site2"), asks("Site3", f"{REMOTE} | Site2")
     outward = asks(REMOTE, "Site1; Site3")
-    assert site_of(to_it) == site_of(first) == REMOTE and site_of(from_it) == "Site2"
+    assert site_of(to_it) == site_of(first) == REMOTE and site_of(from_it) == "Site2", first.result()
     assert site_of(nearest) == "Site2" and site_of(outward) == "Site1"
     assert inner.result().json["via"]["site"] == "Site3", inner.result()
     image = written.result()
@@ -71,10 +71,9 @@ def test_it_is_used_for_the_first_time(lab, asks):
     lab.kill("Site1")
     lab.start_agent("Site1")
     lab.wait_present()
-    lost = lab.metric("Site1", "cheops_paths_lost_total")
-    assert lab.view("Site1")[REMOTE]["rtt_ms"] > 1500 and lost == 0
+    wait_for(lambda: 1500 < (lab.view("Site1")[REMOTE]["rtt_ms"] or 0) < 5000, "a round trip")
+    assert lab.view("Site1")[REMOTE]["path"] is None
     assert site_of(asks("Site1", f"{REMOTE}; Site2")) == REMOTE
-    assert lab.metric("Site1", "cheops_paths_lost_total") == 0
 
 
 def test_it_is_cut_off_and_comes_back(lab, asks):

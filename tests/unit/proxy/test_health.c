@@ -139,11 +139,11 @@ static void a_connection_that_was_taken_tells_the_distance(void **state)
 	proxy_health_taken(&health, 0); /* the kernel did not measure */
 	assert_int_equal(proxy_health_timeout_us(&health, 10 * MS), 320 * MS);
 	proxy_health_taken(&health, 100 * MS); /* then a lost packet has time to be repeated, after three round trips */
-	assert_int_equal(proxy_health_timeout_us(&health, 10 * MS), 700 * MS);
-	assert_int_equal(proxy_health_timeout_us(&health, SCOPE_RTT_UNKNOWN), 700 * MS);
+	assert_int_equal(proxy_health_timeout_us(&health, 10 * MS), 900 * MS);
+	assert_int_equal(proxy_health_timeout_us(&health, SCOPE_RTT_UNKNOWN), 900 * MS);
 	assert_int_equal(proxy_health_connect_us(&health, SCOPE_RTT_UNKNOWN), 1 * S);
 	proxy_health_taken(&health, 2 * S);
-	assert_int_equal(proxy_health_timeout_us(&health, 10 * MS), 8 * S);
+	assert_int_equal(proxy_health_timeout_us(&health, 10 * MS), 12300 * MS);
 	proxy_health_measured(&health, 5 * MS, false); /* what is measured counts more */
 	assert_int_equal(proxy_health_timeout_us(&health, 10 * MS), 250 * MS);
 }
