@@ -19,6 +19,8 @@ static const float HEIGHT_LEAST = 10.0f; /* µs */
 static const float REACH_US = 8.0e6f;    /* of an axis: what fits into a datagram */
 static const float GRAVITY_US = 1.0e6f;  /* where the pull to the origin is as many µs per step: far away */
 static const float STEP_MOST = 0.5f;     /* of the round trip, in one step */
+static const double SURPRISE = 0.25;     /* of the distance that others went by: they are told soon */
+static const double DRIFT_LEAST_US = 10000.0;
 enum { RTT_LEAST_US = 1, RTT_MOST_US = 30 * 1000000 };
 
 /* ---- One step ------------------------------------------------------------------------------------------------------ */
@@ -136,15 +138,30 @@ static void note_own_drift(struct site *site, const struct site_coordinate *othe
 	note_drift(site, moved, other);
 }
 
+/* What was measured counts for more than the estimate. The first time it may be far from that, as of a satellite where
+ * coordinates have only begun to move: who sends requests there has to know at once how long to wait. */
+static void note_measured(struct site *site, int64_t before_us, uint32_t rtt_us, bool first)
+{
+	double before = fmax((double)before_us, DRIFT_LEAST_US);
+	double part = before_us < 0 ? 1.0 : fabs((double)rtt_us - (double)before_us) / before;
+	if (first && part > SURPRISE)
+		site->epoch++;
+	else
+		site->drift_most = fmax(site->drift_most, part);
+}
+
 void coordinate_sample(struct site *site, uint32_t number, uint64_t rtt_us)
 {
 	struct member *member = &site->members[number], *self = &site->members[0];
 	if (rtt_us > RTT_MOST_US)
 		return;
+	int64_t before_us = probe_rtt_us(site, number);
+	bool first = member->rtt_us == 0;
 	uint32_t median = filtered(filter_of(site, member->id), rtt_us < RTT_LEAST_US ? RTT_LEAST_US : (uint32_t)rtt_us);
 	member->rtt_us = member->rtt_us == 0 ? median : member->rtt_us - member->rtt_us / 4 + median / 4;
 	if (member->rtt_us == 0)
 		member->rtt_us = 1;
+	note_measured(site, before_us, member->rtt_us, first);
 	if (coordinate_move(&self->coordinate, &member->coordinate, median, site_draw(site)) &&
 	    coordinate_is_sound(&member->coordinate))
 		note_own_drift(site, &member->coordinate);

@@ -100,6 +100,40 @@ static void late_answers_move_nothing(void **state)
 	world_free(world);
 }
 
+/* Who sends requests goes by the distance that was published: a first measurement that is far from it is told at once, other
+ * changes as drift. */
+static void a_measured_distance_that_surprises_is_told(void **state)
+{
+	(void)state;
+	static const struct {
+		uint64_t rtt_us;
+		bool told;
+	} rows[] = {{2000000, true}, {100000, true}, {21000, false}, {19000, false}};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct world *world = world_of(2);
+		world_run(world, 60 * (uint64_t)SECOND_US);
+		struct site *site = world->nodes[0].site;
+		uint32_t number = site_find(site, world_id(1));
+		for (int n = 0; n < 200; n++)
+			coordinate_sample(site, number, 20000);
+		site_drift_reset(site);
+		for (int n = 0; n < SITE_SAMPLES; n++) /* the median of some counts */
+			coordinate_sample(site, number, rows[i].rtt_us);
+		assert_int_equal(site_drift(site) > 0.5, rows[i].told);
+		/* And as the first that was measured, where coordinates know nothing: both are at one place. */
+		site->members[number].coordinate = site->members[0].coordinate;
+		site->members[number].rtt_us = 0;
+		uint64_t epoch = site_epoch(site);
+		coordinate_sample(site, number, rows[i].rtt_us);
+		assert_true(site_epoch(site) > epoch);
+		/* Once only: from then on it is drift. */
+		epoch = site_epoch(site);
+		coordinate_sample(site, number, rows[i].rtt_us);
+		assert_int_equal(site_epoch(site), epoch);
+		world_free(world);
+	}
+}
+
 static void absurd_samples_are_not_taken(void **state)
 {
 	(void)state;
@@ -175,6 +209,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(distances_between_any_two_are_known_everywhere),
 		cmocka_unit_test(late_answers_move_nothing),
+		cmocka_unit_test(a_measured_distance_that_surprises_is_told),
 		cmocka_unit_test(absurd_samples_are_not_taken),
 		cmocka_unit_test(a_place_stays_within_bounds),
 		cmocka_unit_test(drift_tells_how_much_distances_changed),
