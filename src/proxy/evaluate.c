@@ -84,13 +84,24 @@ static int choose_place(struct proxy_exchange *exchange)
 	return 0;
 }
 
+/* Another agent has evaluated it by what it knew, and chosen this site. What differs here, such as a site that was removed
+ * meanwhile, is no reason to refuse: it matters to calls that the service makes, if at all, and they are evaluated then. */
+static bool is_settled(const struct proxy_exchange *exchange, enum scope_fault fault)
+{
+	return exchange->carrier == PROXY_CARRIER_PEER && fault >= SCOPE_FAULT_UNKNOWN_SITE;
+}
+
 int proxy_evaluate(struct proxy_exchange *exchange, const struct http_head *head)
 {
 	const struct scope_view *view = &exchange->proxy->mesh->sites->view;
 	struct scope_request request = {.service = exchange->service->name, .at = PROXY_HERE};
 	struct scope_diag diag;
-	if (scope_cache_get(exchange->proxy->scopes, exchange->scope_text, &request, view, &exchange->lease, &diag) != 0)
-		return refuse_scope(exchange, &diag);
+	if (scope_cache_get(exchange->proxy->scopes, exchange->scope_text, &request, view, &exchange->lease, &diag) != 0) {
+		if (!is_settled(exchange, diag.fault))
+			return refuse_scope(exchange, &diag);
+		exchange->scope = exchange->scope_text; /* canonical, as agents send it */
+		return 0;
+	}
 	/* From here on the scope travels in its canonical form, in which each location has its service. */
 	exchange->scope = scope_lease_bound(exchange->lease);
 	if (exchange->carrier == PROXY_CARRIER_PEER)

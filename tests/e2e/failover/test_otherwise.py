@@ -219,11 +219,11 @@ def test_other_agent_that_has_enough_to_do(lab):
 # ---- who is there -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method, how", [("GET", "revoke"), ("POST", "revoke"), ("POST", "remove")])
+@pytest.mark.parametrize("method, how", [("GET", "revoke"), ("GET", "remove"), ("POST", "revoke"), ("POST", "remove")])
 def test_site_that_is_shut_out_in_the_middle(lab, method, how):
     """Its requests are taken away from it. What may have run there and must not run twice is answered so.
 
-    (Not GET and remove: Site3 may have heard by then that there is no Site2, and refuse a scope with that name.)"""
+    Site3 may have heard by then that there is no Site2; it runs the request all the same."""
     lab.start()
     hangs = Hangs(lab[2].service)
     with lab.client() as wire:
@@ -237,6 +237,25 @@ def test_site_that_is_shut_out_in_the_middle(lab, method, how):
     else:
         assert (answer.status, answer.problem) == (502, "broken-answer") and "may have run" in answer.json["detail"]
         assert lab[3].runs == 0
+
+
+def ask_as_site2(lab, scope):
+    """At Site1, as the agent of Site2 would."""
+    with lab.as_peer(2) as wire:
+        wire.send(request(Scope=scope, Cheops_Hop="v2 service=service hops=1"))
+        return wire.response()
+
+
+@pytest.mark.parametrize("scope", ["Site9; Site1", "service: (Site9; Site1), other: Site9", "tagged(a=b); Site1"])
+def test_scope_of_another_agent_says_what_is_not_known_here(lab, scope):
+    """It was evaluated there, by what was known there, and this site was chosen: a site that is gone, or not yet known here, is no
+    reason to refuse. What is no scope at all is; and so is the same scope of a client."""
+    lab.start(count=2)
+    answer = ask_as_site2(lab, scope)
+    assert (answer.status, answer.body) == (200, b"Site1"), answer
+    assert lab[1].runs == 1
+    assert ask_as_site2(lab, "Site9; ").status == 400
+    assert lab.ask(scope).status == 400 and lab[1].runs == 1
 
 
 def test_site_that_is_shut_out_in_the_middle_of_a_large_body(lab):
