@@ -51,6 +51,15 @@ static void linger(struct proxy_client *client)
 	}
 }
 
+/* For a handshake, and for the head of a request. Other agents get the longer time: over a satellite link that loses packets a
+ * handshake takes ten seconds and more, and to be turned away looks to the other side like a site that fails. */
+static uint64_t greeting_ms(const struct proxy_client *client)
+{
+	const struct proxy_timeouts *timeouts = &client->proxy->state->config->timeouts;
+	bool patient = client->kind == PROXY_FRONT_PEER && timeouts->idle_ms > timeouts->header_ms;
+	return patient ? timeouts->idle_ms : timeouts->header_ms;
+}
+
 /* Between requests: is there another one, or the end? */
 static bool start_next(struct proxy_client *client)
 {
@@ -70,7 +79,7 @@ static bool start_next(struct proxy_client *client)
 		conn->in.start = 0;
 	}
 	http_timer_clear(conn->loop, &conn->timer);
-	http_timer_set(conn->loop, &conn->timer, client->proxy->state->config->timeouts.header_ms);
+	http_timer_set(conn->loop, &conn->timer, greeting_ms(client));
 	client->exchange = proxy_exchange_new(client);
 	return true;
 }
@@ -160,8 +169,8 @@ void proxy_client_accept(struct http_listener *listener, int fd, const struct so
 	proxy->clients_count++;
 	proxy_count(&proxy->counters.clients, 1);
 	proxy_count(&proxy->counters.client_connections, 1);
-	const struct proxy_timeouts *timeouts = &proxy->state->config->timeouts;
-	http_timer_set(proxy->loop, &client->conn.timer, client->greeted ? timeouts->idle_ms : timeouts->header_ms);
+	http_timer_set(proxy->loop, &client->conn.timer,
+	               client->greeted ? proxy->state->config->timeouts.idle_ms : greeting_ms(client));
 }
 
 /* ---- The stages of a request ------------------------------------------------------------------------------------- */

@@ -292,11 +292,12 @@ class Lab:
         listener = self.listener(name)()
         return Impostor(listener, self.wan.address(name), mesh_maker.tls_server(self.folder / f"Site{as_site}.state"))
 
-    def as_peer(self, number):
-        """A connection to Site1's port for other agents; None: of somebody who is no site."""
+    def as_peer(self, number, before=lambda: None):
+        """A connection to Site1's port for other agents; None: of somebody who is no site. `before`: the handshake begins."""
         state = self.folder / f"Site{number}.state" if number else None
         sock = self.wan.socket("Site2")
         sock.connect((self.wan.address("Site1"), PEER_PORT))
+        before()
         return Wire(mesh_maker.tls_client(state).wrap_socket(sock))
 
     # -- asking Site1

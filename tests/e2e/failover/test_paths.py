@@ -223,6 +223,23 @@ def test_port_for_agents_answers_probes(lab):
             assert wire.response().problem == "not-a-peer"
 
 
+def test_handshake_of_an_agent_may_take_long(lab):
+    """Behind a satellite it does, and whoever is turned away takes this site for one that fails. `header` is for clients: one
+    that came later has had its time by then."""
+    lab.start(count=2, Site1={"timeouts": {"header": "100ms", "stop": "5s"}})
+
+    def a_client_is_too_late():
+        with lab.client() as wire:
+            wire.send(b"GET / HTTP/1.1\r\n")
+            assert wire.response().problem == "request-too-slow"
+
+    with lab.as_peer(2, before=a_client_is_too_late) as wire:
+        wire.send(request(target="/cheops/v1/health")[:20])
+        a_client_is_too_late()
+        wire.send(request(target="/cheops/v1/health")[20:])
+        assert wire.response().status == 200
+
+
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_site_that_comes_and_goes(lab, method):
     """Whatever happens to Site2, each request is answered, and runs once."""
