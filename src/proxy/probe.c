@@ -250,6 +250,22 @@ static bool has_more_time(struct proxy_probe *probe)
 	return true;
 }
 
+/* Probes whose connection was taken after their time was over: the silence was only the distance. */
+static void review_late(struct proxy_peer *peer)
+{
+	bool refuted = false;
+	for (int i = 0; i < PROXY_PROBES; i++) {
+		struct proxy_probe *probe = &peer->probes[i];
+		if (!probe->busy || !probe->late || !note_taken(probe))
+			continue;
+		probe->late = false;
+		set_deadline(probe, timeout_us(peer));
+		refuted = true;
+	}
+	if (refuted && proxy_health_refuted(&peer->health))
+		tell(peer);
+}
+
 static void probe_expired(struct http_conn *conn)
 {
 	struct proxy_probe *probe = probe_of(conn);
@@ -260,6 +276,7 @@ static void probe_expired(struct http_conn *conn)
 	}
 	if (has_more_time(probe))
 		return;
+	review_late(peer);
 	probe->late = true;
 	http_timer_set(conn->loop, &conn->timer, LATE_MS);
 	proxy_count(&peer->target.proxy->counters.probe_failures, 1);
@@ -343,39 +360,34 @@ static void probe_changed(struct http_conn *conn)
 
 /* ---- Watching ---------------------------------------------------------------------------------------------------- */
 
-/* Probes whose connection was taken after their time was over: the silence was only the distance. */
-static void review_late(struct proxy_peer *peer)
+static bool is_taken(const struct proxy_probe *probe)
 {
-	bool refuted = false;
-	for (int i = 0; i < PROXY_PROBES; i++) {
-		struct proxy_probe *probe = &peer->probes[i];
-		if (!probe->busy || !probe->late || !note_taken(probe))
-			continue;
-		probe->late = false;
-		set_deadline(probe, timeout_us(peer));
-		refuted = true;
-	}
-	if (refuted && proxy_health_refuted(&peer->health))
-		tell(peer);
+	uint64_t way_us;
+	return probe->taken || http_conn_is_taken(&probe->link->conn, &way_us);
 }
 
-/* On a new path a second probe is sent at the side of the first, when that one's connection should have been taken. In how
- * long? 0: now. */
+/* A further probe is sent at the side of those that are waited for, when the last of them is overdue: on a new path, and
+ * where there is time for it. In how long? 0: now. */
 static uint64_t until_second_us(const struct proxy_peer *peer)
 {
-	uint64_t due_us = proxy_health_second_us(proxy_peer_estimate_us(peer)), way_us;
-	if (!proxy_health_is_new(&peer->health) || peer->health.state == PROXY_PATH_DOWN)
+	int64_t estimate_us = proxy_peer_estimate_us(peer);
+	const struct proxy_probe *last = NULL;
+	int most = proxy_health_second_us(&peer->health, estimate_us, true) == UINT64_MAX ? 2 : PROXY_PROBES, busy = 0;
+	if (peer->health.state == PROXY_PATH_DOWN)
 		return QUIET_US;
 	for (int i = 0; i < PROXY_PROBES; i++) {
 		const struct proxy_probe *probe = &peer->probes[i];
-		if (!probe->busy || probe->late)
-			continue;
-		uint64_t age_us = now_us(peer) - probe->begun_us;
-		if (count_waiting(peer) > 1 || probe->taken || http_conn_is_taken(&probe->link->conn, &way_us))
-			return QUIET_US;
-		return age_us + SOON_MS * 1000 < due_us ? due_us - age_us : 0;
+		busy += probe->busy;
+		if (probe->busy && !probe->late && (!last || probe->begun_us > last->begun_us))
+			last = probe;
 	}
-	return due_us; /* after the first one, which goes now */
+	uint64_t due_us = proxy_health_second_us(&peer->health, estimate_us, last && is_taken(last));
+	if (busy >= most || due_us == UINT64_MAX)
+		return QUIET_US;
+	uint64_t age_us = last ? now_us(peer) - last->begun_us : 0; /* none: after the first one, which goes now */
+	if (last && age_us + SOON_MS * 1000 >= due_us)
+		return 0;
+	return due_us - age_us < QUIET_US ? due_us - age_us : QUIET_US;
 }
 
 static void close_probes(struct proxy_peer *peer)

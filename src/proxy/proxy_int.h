@@ -35,6 +35,7 @@ struct proxy_link {
 	struct proxy_exchange *exchange; /* NULL: idle, a probe, or of an attempt */
 	struct proxy_attempt *attempt;
 	struct proxy_link *previous, *next;
+	uint64_t begun_ms;
 	uint64_t idle_since_ms;
 	bool reused;
 	bool probe;
@@ -69,6 +70,7 @@ struct proxy_health {
 	uint64_t variation_us;
 	uint64_t way_us;        /* of a connection that was taken, as long as nothing else was measured; 0: not known */
 	bool late;              /* the last one was */
+	uint32_t doubt;         /* so many answers in time, and the path counts as steady again */
 	uint64_t first_byte_us; /* smoothed, from a request to the head of its answer; 0: not known */
 };
 
@@ -511,8 +513,8 @@ void proxy_health_measured(struct proxy_health *health, uint64_t rtt_us, bool la
 void proxy_health_first_byte(struct proxy_health *health, uint64_t first_byte_us);
 /* For the answer to a probe; `estimate_us` counts while nothing was measured. */
 uint64_t proxy_health_timeout_us(const struct proxy_health *health, int64_t estimate_us);
-/* On a new path: so long after a probe whose connection was not taken yet a second one is sent, beside it. */
-uint64_t proxy_health_second_us(int64_t estimate_us);
+/* So long after a probe another one is sent at its side; `taken`: its connection was. UINT64_MAX: not before it has failed. */
+uint64_t proxy_health_second_us(const struct proxy_health *health, int64_t estimate_us, bool taken);
 /* What the distance adds to the time that a connection may take. */
 uint64_t proxy_health_connect_us(const struct proxy_health *health, int64_t estimate_us);
 /* For the answer of one site, before the next one is asked too. */

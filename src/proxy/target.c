@@ -116,9 +116,41 @@ static void link_changed(struct http_conn *conn)
 		close_idle(link);
 }
 
+static struct proxy_peer *peer_of(const struct proxy_target *target)
+{
+	return (struct proxy_peer *)((const char *)target - offsetof(struct proxy_peer, target));
+}
+
+/* Behind a satellite it takes seconds, however good the path is. */
+static uint64_t connect_ms(const struct proxy_target *target)
+{
+	uint64_t ms = target->proxy->state->config->timeouts.connect_ms;
+	if (!target->site)
+		return ms;
+	const struct proxy_peer *peer = peer_of(target);
+	return ms + proxy_health_connect_us(&peer->health, proxy_peer_estimate_us(peer)) / 1000;
+}
+
+/* Time is over; but if the other machine has taken the connection it is known how far away it is, and that may be farther
+ * than was thought: then the handshake has as long as it needs from there. */
+static bool has_more_time(struct proxy_link *link)
+{
+	uint64_t way_us, waited_ms = http_loop_now_ms(link->conn.loop) - link->begun_ms;
+	if (!link->conn.connecting || !link->target->site || !http_conn_is_taken(&link->conn, &way_us))
+		return false;
+	proxy_health_taken(&peer_of(link->target)->health, way_us);
+	uint64_t most_ms = connect_ms(link->target);
+	if (waited_ms >= most_ms)
+		return false;
+	http_timer_set(link->conn.loop, &link->conn.timer, most_ms - waited_ms);
+	return true;
+}
+
 static void link_expired(struct http_conn *conn)
 {
 	struct proxy_link *link = (struct proxy_link *)conn;
+	if (has_more_time(link))
+		return;
 	if (conn->connecting)
 		note_why(link->target, "no connection in time");
 	if (link->probe) {
@@ -134,22 +166,12 @@ static void link_expired(struct http_conn *conn)
 	}
 }
 
-/* Behind a satellite it takes seconds, however good the path is. */
-static uint64_t connect_ms(const struct proxy_target *target)
-{
-	uint64_t ms = target->proxy->state->config->timeouts.connect_ms;
-	if (!target->site)
-		return ms;
-	const struct proxy_peer *peer =
-		(const struct proxy_peer *)((const char *)target - offsetof(struct proxy_peer, target));
-	return ms + proxy_health_connect_us(&peer->health, proxy_peer_estimate_us(peer)) / 1000;
-}
-
 int proxy_link_connect(struct proxy_target *target, struct proxy_link **out, struct err *err)
 {
 	struct proxy_link *link = calloc(1, sizeof(*link));
 	CHECK(link);
 	link->target = target;
+	link->begun_ms = http_loop_now_ms(target->proxy->loop);
 	link->conn.changed = link_changed;
 	link->conn.expired = link_expired;
 	link->conn.source.release = link_release;
