@@ -59,5 +59,8 @@ def test_the_command_shows_them(lab):
     assert len(table) == 2 + SITES and "Distances from Site2, as known at Site1" in table[0] and "ESTIMATE" in table[1]
     seen = lab.view("Site1", "Site2")
     assert seen["Site1"]["rtt_ms"] is not None and seen["Site3"]["rtt_ms"] is None
-    assert abs(seen["Site1"]["rtt_ms"] - lab.rtt_ms("Site1", "Site2")) < lab.rtt_ms("Site1", "Site2")
+    far_ms = lab.rtt_ms("Site1", "Site2")
+    assert seen["Site1"]["rtt_ms"] > far_ms / 2
+    # Where the machine is busy it takes longer, for a while.
+    wait_for(lambda: lab.view("Site1", "Site2")["Site1"]["rtt_ms"] < 2 * far_ms, "what was measured to be about as far as it is")
     assert seen["Site3"]["estimate_ms"] > 0 and seen["Site2"]["estimate_ms"] == 0
