@@ -369,13 +369,19 @@ int member_set_own(struct site *site, const struct site_record *record, struct e
 	if (!held)
 		return ERR_INVALID;
 	uint32_t holder = find_holder(site, held);
-	if (holder != SITE_NONE && is_elder(site->members[holder].card, held)) {
+	bool elder = holder != SITE_NONE && is_elder(site->members[holder].card, held);
+	if (elder && card) {
 		err_set(err, ERR_CONFLICT, "the name " TEXT_NAME_FMT " is that of site %016llx, which is older",
 		        TEXT_NAME(held_name(held)), (unsigned long long)site->members[holder].id);
 		held_drop(held);
 		return ERR_CONFLICT;
 	}
-	if (holder != SITE_NONE)
+	/* At the start it is the same as when the elder one turns up later: this site goes on alone, and says why. */
+	if (elder)
+		tell_outcast(site, site->members[holder].card);
+	if (elder)
+		remove_member(site, holder);
+	else if (holder != SITE_NONE)
 		evict(site, holder);
 	digest_toggle_member(site, 0);
 	table_set_card(site, 0, held);

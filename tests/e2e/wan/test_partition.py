@@ -61,7 +61,7 @@ def test_two_halves(lab):
     """Each is unknown to the other, and never absent; each goes on by itself. What the authority said in one half reaches
     the other half afterwards."""
     before = {site: len(lab.log(site)) for site in lab.sites}
-    begin = datetime.datetime.now(datetime.timezone.utc)
+    begin = lab.wait_calm()
     lab.isolate(*LEFT)
     # One that is cut off on its own side of the network works on, from the first moment.
     made = {site: write(lab, site) for site in ("Site1", "Site3")}

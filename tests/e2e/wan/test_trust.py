@@ -162,14 +162,14 @@ def test_certificates_renew_themselves_and_one_that_has_ended_is_refused(start):
     with Traffic(lab, [("Site1", "Site2"), ("Site2", "Site3"), ("Site3", "Site1")]) as traffic:
         for site, end in first.items():
             wait_for(lambda site=site, end=end: all(expires(lab, at, site) > end for at in lab.sites), f"{site} to renew")
-            assert lab.events(site, "the certificate was renewed")
+            wait_for(lambda site=site: lab.events(site, "the certificate was renewed"), f"{site} to say so")
         wait_for(lambda: now() > max(first.values()), "the end of the first certificates")
         count = traffic.count
         wait_for(lambda: traffic.count > count + 30, "requests after that")
     assert not traffic.wrong, traffic.wrong[:3]
     assert pids == {site: lab.pid(site) for site in lab.sites}
     # One that was away for too long.
-    lab.kill("Site3", number=signal.SIGTERM)
+    lab.stop("Site3")
     end = end_of(lab.path("Site3", "state", "site.crt"))
     wait_for(lambda: now() > end + datetime.timedelta(seconds=1), "the end of Site3's certificate")
     failures = lab.metric("Site1", "cheops_tls_failures_total")
@@ -186,7 +186,7 @@ def test_certificates_renew_themselves_and_one_that_has_ended_is_refused(start):
     answer = whoami(lab, "Site1", "Site3")
     assert answer.status == 502 and "has expired: it was valid until" in answer.json["detail"], answer
     lab.wait_metric("Site1", "cheops_gossip_strangers_total", strangers)
-    assert lab.shown("Site1") == lab.shown("Site2") == {"Site1": "present", "Site2": "present", "Site3": "absent"}
+    lab.wait_shown(("Site1", "Site2"), {"Site1": "present", "Site2": "present", "Site3": "absent"})
     assert re.search(r"Site3 .* !", lab.cheops("Site1", "sites").stdout)
     # The way back.
     lab.kill("Site3")
@@ -207,26 +207,38 @@ def end_of(certificate):
 # ---- another mesh -------------------------------------------------------------------------------------------------------
 
 
-def test_a_site_of_another_mesh(start):
+@pytest.mark.parametrize("knows_the_old_one", (False, True))
+def test_a_site_of_another_mesh(start, knows_the_old_one):
     """It has the name and the address of Site3, knows our sites, and trusts our root; but its key was certified by another
-    one."""
+    one. What it knows of us was written down before or after our own Site3 stopped: that one has its name, and is older."""
     lab = start(3)
-    lab.kill("Site3", number=signal.SIGTERM)
-    state, known = lab.path("Site3", "state"), lab.path("Site3", "known")
-    shutil.move(state, lab.path("Site3", "before"))
-    lab.site("Site3", "init")
-    own = (state / "roots.pem").read_text(encoding="utf-8")
+    state, before, known = (lab.path("Site3", folder) for folder in ("state", "before", "known"))
     config = yaml.safe_load(lab.path("Site3", "agent.yaml").read_text(encoding="utf-8"))
     other = lab.path("Site3", "other.yaml")
     other.write_text(yaml.safe_dump({**config, "site": "Site9", "state": str(known)}), encoding="utf-8")
-    assert lab.cheops("Site3", "site", "join", lab.token("Site9"), "-c", str(other)).returncode == 0
+
+    def join_as_another():
+        assert lab.cheops("Site3", "site", "join", lab.token("Site9"), "-c", str(other)).returncode == 0
+        assert (b"Site3" in (known / "records.join").read_bytes()) == knows_the_old_one
+
+    if knows_the_old_one:
+        join_as_another()
+    lab.stop("Site3")
+    if not knows_the_old_one:
+        join_as_another()
+    shutil.move(state, before)
+    lab.site("Site3", "init")
+    own = (state / "roots.pem").read_text(encoding="utf-8")
     lab.site("Site1", "remove", "Site9", "--yes")
     shutil.copy(known / "records.join", state)
     (state / "roots.pem").write_text(own + (known / "roots.pem").read_text(encoding="utf-8"), encoding="utf-8")
     strangers = lab.metric("Site2", "cheops_gossip_strangers_total")
     failures = {site: lab.metric(site, "cheops_tls_failures_total") for site in ("Site1", "Site2")}
+    since = len(lab.log("Site3"))
     lab.start_agent("Site3")
     serves(lab, "Site3")
+    refusals = lab.events("Site3", "the other sites refuse this one", since)
+    assert ["the name `Site3` is that of another site" in line for line in refusals[:1]] == [True] * knows_the_old_one
     # To us it is nobody, whatever it says.
     lab.wait_metric("Site2", "cheops_gossip_strangers_total", strangers)
     answer = whoami(lab, "Site2", "Site3")

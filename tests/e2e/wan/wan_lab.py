@@ -9,6 +9,7 @@ because what was not tested has not passed.
 
 A lab ends with the process that made it, however that ends.
 """
+import datetime
 import http.client
 import json
 import os
@@ -229,6 +230,15 @@ class Lab:
         described = self.state["processes"][f"{site}/{part}"]
         assert process.end(described, signals=(number,), patience_s=BOUND_S), f"{part} of {site} does not end"
 
+    def stop(self, site):
+        """Its agent stops in order, and all others know; not before it has talked with each of them, or its last word would
+        not reach those, and might be late."""
+        others = [other for other, about in self.view(site).items() if other != site and about["shown"] == "present"]
+        wait_for(lambda: all(self.view(site)[other]["rtt_ms"] is not None for other in others), f"answers to {site}")
+        self.kill(site, number=signal.SIGTERM)
+        for other in others:
+            wait_for(lambda other=other: self.shown(other)[site] == "absent", f"{other} to show {site} as absent")
+
     def start_agent(self, site, program=None, **variables):
         """Starts the agent, after kill() or for the first time; returns once it answers. `variables`: its environment."""
         with open(self.path(site, "agent.log"), "ab") as log:
@@ -301,6 +311,18 @@ class Lab:
         """Until these (all, if none is named) see each other as present, and nobody else."""
         sites = sites or self.sites
         self.wait_shown(sites, {site: "present" for site in sites})
+
+    def wait_calm(self, *sites):
+        """Until these (all, if none is named) see each other as alive, and nobody as suspect. Returns a time since when that
+        is so: who is lost afterwards is lost since then at the earliest."""
+        sites = sites or self.sites
+
+        def calm():
+            began = datetime.datetime.now(datetime.timezone.utc)
+            states = {about["state"] for site in sites for name, about in self.view(site).items() if name in sites}
+            return states == {"alive"} and began
+
+        return wait_for(calm, "nobody to be suspected")
 
     def log(self, site):
         return self.path(site, "agent.log").read_text(encoding="utf-8", errors="replace")

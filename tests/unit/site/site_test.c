@@ -169,13 +169,18 @@ void world_free(struct world *world)
 	free(world);
 }
 
-void world_start(struct world *world, uint32_t number)
+void world_make(struct world *world, uint32_t number)
 {
 	struct node *node = &world->nodes[number];
 	struct site_options options = {.self = node->id, .timing = world->timing, .hash_key = {1, 2}};
 	struct site_host host = {node, host_send, host_verify, host_random, host_event};
 	assert_null(node->site);
 	node->site = site_new(&options, &host);
+}
+
+void world_start(struct world *world, uint32_t number)
+{
+	world_make(world, number);
 	world_set_card(world, number);
 }
 

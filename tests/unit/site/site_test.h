@@ -67,6 +67,8 @@ struct world {
 
 struct world *world_new(uint32_t sites);
 void world_free(struct world *world);
+/* It knows nothing, and says nothing yet. */
+void world_make(struct world *world, uint32_t number);
 /* It knows nothing but itself. */
 void world_start(struct world *world, uint32_t number);
 /* It is gone, from one moment to the other. */

@@ -276,6 +276,28 @@ static void a_card_with_a_name_that_is_taken_cannot_be_set(void **state)
 	buf_free(&record);
 }
 
+/* The first card of a site that knows the elder one already, by its table or from the join: it runs all the same. */
+static void who_knows_an_elder_one_of_its_name_starts_and_says_so(void **state)
+{
+	(void)state;
+	struct world *world = world_of(3);
+	struct node *late = &world->nodes[2];
+	world_crash(world, 2);
+	snprintf(late->name, sizeof(late->name), "Site1");
+	world_make(world, 2);
+	world_introduce(world, 2, 0);
+	world_introduce(world, 2, 1);
+	world_set_card(world, 2);
+	assert_int_equal(late->events[SITE_EVENT_OUTCAST], 1);
+	assert_non_null(strstr(late->outcast, "Site1"));
+	assert_int_equal(site_find_name(late->site, STR("Site1")), 0);
+	assert_int_equal(world_state(world, 2, 1), SITE_STATES);
+	world_run(world, 30 * (uint64_t)SECOND_US);
+	assert_int_equal(world_state(world, 0, 1), SITE_ALIVE);
+	assert_int_equal(site_find_name(world->nodes[0].site, STR("Site1")), site_find(world->nodes[0].site, world_id(1)));
+	world_free(world);
+}
+
 /* ---- Cards ---------------------------------------------------------------------------------------------------------- */
 
 static void a_forged_card_changes_nothing(void **state)
@@ -379,6 +401,7 @@ int main(void)
 		cmocka_unit_test(a_younger_claimant_is_refused_at_both_ends),
 		cmocka_unit_test(an_elder_claimant_takes_its_name),
 		cmocka_unit_test(a_card_with_a_name_that_is_taken_cannot_be_set),
+		cmocka_unit_test(who_knows_an_elder_one_of_its_name_starts_and_says_so),
 		cmocka_unit_test(a_forged_card_changes_nothing),
 		cmocka_unit_test(each_record_is_verified_once),
 		cmocka_unit_test(who_has_an_old_card_hears_of_the_later_one),
