@@ -51,6 +51,12 @@ static void host_card(void *context, struct str record)
 	CHECK(record.length <= LIMIT_SITE_CARD_BYTES);
 }
 
+static struct str host_removal(void *context, site_id id)
+{
+	(void)context, (void)id;
+	return STR("");
+}
+
 static void keep(struct node *node, struct str datagram)
 {
 	struct packet *packet = &tape[tape_end++ % TAPE_MOST];
@@ -86,7 +92,14 @@ static void host_opened(void *context, site_id from, struct str bytes)
 static void start(int index)
 {
 	struct node *node = &nodes[index];
-	struct trust_seal_host host = {node, host_certificate, host_card, host_send, host_reply, host_opened};
+	struct trust_seal_host host = {.context = node,
+	                               .certificate = host_certificate,
+	                               .card = host_card,
+	                               .record = host_card,
+	                               .removal = host_removal,
+	                               .send = host_send,
+	                               .reply = host_reply,
+	                               .opened = host_opened};
 	trust_seal_free(node->seal);
 	node->index = index;
 	node->seal = trust_seal_new(holder_of(index)->key, ++boots, &host);

@@ -9,6 +9,7 @@
 /* The parts of the file, in the order in which complaints list them; those of enum agent_option come first. */
 enum config_part {
 	PART_SERVICES = AGENT_OPTIONS_COUNT,
+	PART_SEEDS,
 	PART_TAGS,
 	PART_TIMEOUTS,
 	PART_LIMITS,
@@ -105,6 +106,7 @@ int config_keys(struct config_load *load, const yaml_node_t *node, const char *c
 int config_services(struct config_load *load); /* config_services.c */
 int config_state(struct config_load *load);    /* config_sites.c */
 int config_advertise(struct config_load *load);
+int config_seeds(struct config_load *load);
 int config_tags(struct config_load *load);
 int config_tag_list(struct config_load *load, const yaml_node_t *node, struct site_tag **tags, uint32_t *count);
 int config_front_tls(struct config_load *load, const struct yaml_entry *entry, struct proxy_service *service);

@@ -1,4 +1,4 @@
-/* state, advertise and tags: what this site is to the others, and where it keeps what it knows of them. */
+/* state, advertise, seeds and tags: what this site is to the others, and where it keeps what it knows of them. */
 #include "agent/config_int.h"
 
 #include <netinet/in.h>
@@ -72,6 +72,50 @@ int config_advertise(struct config_load *load)
 		                      " is " TEXT_NAME_FMT "; it has to be where other agents reach this one, which cannot be "
 		                      "every address at once",
 		                      TEXT_NAME(value.text));
+	return code;
+}
+
+/* ---- Where others may be met -------------------------------------------------------------------------------------- */
+
+static int read_seed(struct config_load *load, const struct yaml_entry *entry, struct site_address *seed)
+{
+	struct config_value value;
+	struct http_address address;
+	int code = config_value_of(load, entry, "an address, such as 192.0.2.2:8070", &value);
+	if (code == 0)
+		code = config_address(load, &value, &address);
+	if (code == 0 && (!http_address_to_site(&address, seed) || is_wildcard(seed)))
+		code =
+			config_value_fail(load, &value, ERR_INVALID,
+		                      ": " TEXT_NAME_FMT " is every address; it has to be where the agent of another site is "
+		                      "reached",
+		                      TEXT_NAME(value.text));
+	return code;
+}
+
+int config_seeds(struct config_load *load)
+{
+	const struct yaml_entry *part = &load->parts[PART_SEEDS];
+	struct proxy_config *config = load->config;
+	if (part->value == NULL)
+		return 0;
+	size_t count = config_list_count(part->value);
+	if (config->peer.length == 0)
+		return yaml_fail(
+			&load->yaml, ERR_INVALID, part->value->start_mark,
+			"there are `seeds`, but there is no `peer`: the address to listen on for other agents, such as "
+			"`peer: 0.0.0.0:8070`");
+	if (count > LIMIT_AGENT_SEEDS)
+		return yaml_fail(&load->yaml, ERR_LIMIT, part->value->start_mark, "%zu seeds; the limit is %d", count,
+		                 LIMIT_AGENT_SEEDS);
+	struct site_address *seeds = arena_array(&config->arena, struct site_address, count);
+	int code = 0;
+	for (size_t i = 0; code == 0 && i < count; i++) {
+		struct yaml_entry item = config_list_item(load, part, i);
+		code = read_seed(load, &item, &seeds[i]);
+	}
+	config->seeds = seeds;
+	config->seeds_count = code == 0 ? (uint32_t)count : 0;
 	return code;
 }
 

@@ -3,6 +3,7 @@
  *   a datagram comes    it is opened (or refused and counted), and handed to the table of sites
  *   a timer             the table probes, gossips, compares; what it sends is sealed
  *   the table changed   the loops get a new snapshot, soon but not more often than PUBLISH_MS; the file a new copy, later
+ *   a seed is due       this site's card is shown at the addresses of the configuration at which nobody is known to be
  *   a root changed      the list of roots is written, and TLS starts anew with it
  *
  * The table does not like to be called back, so what it sends and tells is noted first, and done by settle() afterwards.
@@ -23,6 +24,9 @@ enum {
 	PUBLISH_DRIFT_MS = 5000, /* where only distances changed */
 	STORE_MS = 2000,         /* from a change of the table to its file */
 	TABLE_FILE_BYTES = 64 << 20,
+	SEED_ALONE_MS = 1000, /* between tries of the seeds */
+	SEED_MS = 10000,
+	SEED_FIRST_MS = 100, /* after the configuration */
 };
 
 static const double drift_most = 0.1; /* of a distance, before the loops are told */
@@ -163,6 +167,18 @@ static void tick_due(struct http_timer *timer)
 	mesh_review(mesh);
 }
 
+/* Sites that are not where they were. Whoever is there will greet us, if it takes our card. */
+static void seed_due(struct http_timer *timer)
+{
+	struct agent_mesh *mesh = (struct agent_mesh *)((char *)timer - offsetof(struct agent_mesh, seed_timer));
+	const struct proxy_config *config = mesh->config;
+	for (uint32_t i = 0; i < config->seeds_count; i++)
+		if (!site_is_met_at(mesh->site, &config->seeds[i]))
+			trust_seal_knock(mesh->seal, &config->seeds[i], agent_now().us);
+	if (config->seeds_count > 0)
+		http_timer_set(mesh->options.loop, timer, site_is_alone(mesh->site) ? SEED_ALONE_MS : SEED_MS);
+}
+
 /* ---- Files ------------------------------------------------------------------------------------------------------- */
 
 void mesh_store(struct agent_mesh *mesh)
@@ -197,8 +213,10 @@ static void load_table(struct agent_mesh *mesh)
 	struct buf bytes = {0};
 	struct err err = {0};
 	int code = read_state_file(mesh, "sites", &bytes, &err);
+	mesh->loading = true;
 	if (code == 0)
 		code = site_load(mesh->site, buf_str(&bytes), agent_now(), &err);
+	mesh->loading = false;
 	if (code != 0 && code != ERR_NOT_FOUND)
 		log_event(mesh->options.log, LOG_ERROR, "the table of sites cannot be read; starting with an empty one",
 		          LOG_STR("error", str_of(err.text)));
@@ -299,6 +317,9 @@ int agent_mesh_configure(struct agent_mesh *mesh, struct proxy_config *config, s
 		mesh_publish(mesh);
 		if (mesh->site)
 			mesh_review(mesh);
+		http_timer_clear(mesh->options.loop, &mesh->seed_timer);
+		if (mesh->site)
+			http_timer_set(mesh->options.loop, &mesh->seed_timer, SEED_FIRST_MS);
 	}
 	return code;
 }
@@ -310,6 +331,7 @@ void agent_mesh_leave(struct agent_mesh *mesh)
 	site_leave(mesh->site, agent_now());
 	mesh_settle(mesh);
 	http_timer_clear(mesh->options.loop, &mesh->tick_timer);
+	http_timer_clear(mesh->options.loop, &mesh->seed_timer);
 	mesh_store(mesh);
 }
 
@@ -324,6 +346,7 @@ struct agent_mesh *agent_mesh_new(const struct agent_mesh_options *options)
 	mesh->tick_timer.fire = tick_due;
 	mesh->publish_timer.fire = publish_due;
 	mesh->store_timer.fire = store_due;
+	mesh->seed_timer.fire = seed_due;
 	arena_init(&mesh->scratch, 0);
 	map_init(&mesh->vouched, options->hash_key);
 	return mesh;
@@ -336,6 +359,7 @@ void agent_mesh_free(struct agent_mesh *mesh)
 	http_timer_clear(mesh->options.loop, &mesh->tick_timer);
 	http_timer_clear(mesh->options.loop, &mesh->publish_timer);
 	http_timer_clear(mesh->options.loop, &mesh->store_timer);
+	http_timer_clear(mesh->options.loop, &mesh->seed_timer);
 	mesh_stop(mesh);
 	if (mesh->identity)
 		agent_identity_free(mesh->identity);

@@ -46,14 +46,31 @@ static void host_send(void *context, site_id to, const struct site_address *addr
 	buf_put(&mesh->outgoing, bytes);
 }
 
+/* When the certificate of a card ends; INT64_MAX: it cannot be read. */
+static int64_t end_of(struct agent_mesh *mesh, const struct site_record *record)
+{
+	struct site_card card;
+	struct trust_certificate about;
+	arena_reset(&mesh->scratch);
+	if (site_card_parse(&mesh->scratch, record->body, &card, NULL) != 0 ||
+	    trust_certificate_read(card.certificate, &about, NULL) != 0)
+		return INT64_MAX;
+	return about.to_ms;
+}
+
 static bool host_verify(void *context, const struct site_record *record)
 {
 	struct agent_mesh *mesh = context;
 	struct err err = {0};
-	int64_t now_ms = agent_now().wall_ms, to_ms = mesh->identity->about.to_ms;
-	/* Our own card is one also when our certificate has ended: that is for others to refuse. */
-	if (record->kind == SITE_CARD && record->subject == trust_key_id(mesh->identity->key) && now_ms > to_ms)
-		now_ms = to_ms;
+	int64_t now_ms = agent_now().wall_ms;
+	/* Our own card is one also when our certificate has ended: that is for others to refuse. And a site whose certificate ended
+	 * while this one was away has another by now: it stays in the table, where it is lost, and nothing of it is opened
+	 * (is_vouched) before it has shown that one. */
+	bool own = record->subject == trust_key_id(mesh->identity->key);
+	if (record->kind == SITE_CARD && (own || mesh->loading)) {
+		int64_t end_ms = end_of(mesh, record);
+		now_ms = now_ms > end_ms ? end_ms : now_ms;
+	}
 	if (trust_check_record(mesh->identity->roots, record, now_ms, &err))
 		return true;
 	log_event(mesh->options.log, LOG_DEBUG, "a record was refused", LOG_STR("error", str_of(err.text)));
@@ -117,6 +134,17 @@ void mesh_forget(struct agent_mesh *mesh)
 	buf_clear(&mesh->shut_out);
 }
 
+static struct str seal_certificate(void *context, site_id id);
+
+/* It waits for a greeting. Or the certificate that we know has ended: then the site is shown our card, and greets us with a new
+ * one of its own, if it has. */
+static void send_otherwise(struct agent_mesh *mesh, const struct outgoing *head)
+{
+	site_delayed(mesh->site, head->to);
+	if (seal_certificate(mesh, head->to).length == 0)
+		trust_seal_knock(mesh->seal, &head->address, agent_now().us);
+}
+
 void mesh_flush(struct agent_mesh *mesh)
 {
 	struct buf queue = mesh->outgoing;
@@ -129,7 +157,7 @@ void mesh_flush(struct agent_mesh *mesh)
 		if (site_is_removed(mesh->site, head.to)) /* that it was */
 			trust_seal_send_last(mesh->seal, head.to, str_make(queue.at + at, head.length));
 		else if (!trust_seal_send(mesh->seal, head.to, str_make(queue.at + at, head.length), agent_now().us))
-			site_delayed(mesh->site, head.to);
+			send_otherwise(mesh, &head);
 		at += head.length;
 	}
 	mesh->sending = NULL;
@@ -175,6 +203,23 @@ static void seal_card(void *context, struct str record)
 {
 	struct agent_mesh *mesh = context;
 	site_add_record(mesh->site, record, agent_now(), NULL);
+}
+
+static void seal_record(void *context, struct str bytes)
+{
+	struct agent_mesh *mesh = context;
+	struct site_record record;
+	if (site_record_parse(bytes, &record, NULL) == 0 && record.kind == SITE_CARD)
+		site_knock(mesh->site, bytes, agent_now(), NULL);
+	else
+		site_add_record(mesh->site, bytes, agent_now(), NULL);
+}
+
+static struct str seal_removal(void *context, site_id id)
+{
+	struct agent_mesh *mesh = context;
+	struct site_record record;
+	return site_removal_of(mesh->site, id, &record) ? record.bytes : STR("");
 }
 
 static void seal_send(void *context, site_id to, struct str datagram)
@@ -255,7 +300,14 @@ int mesh_open(struct agent_mesh *mesh, const struct proxy_config *config, struct
 void mesh_start(struct agent_mesh *mesh, struct agent_identity *identity)
 {
 	struct site_host site_host = {mesh, host_send, host_verify, host_random, host_event};
-	struct trust_seal_host seal_host = {mesh, seal_certificate, seal_card, seal_send, seal_reply, seal_opened};
+	struct trust_seal_host seal_host = {.context = mesh,
+	                                    .certificate = seal_certificate,
+	                                    .card = seal_card,
+	                                    .record = seal_record,
+	                                    .removal = seal_removal,
+	                                    .send = seal_send,
+	                                    .reply = seal_reply,
+	                                    .opened = seal_opened};
 	struct site_options options = {
 		.self = trust_key_id(identity->key), .timing = site_timing_default(), .hash_key = mesh->options.hash_key};
 	mesh->identity = identity;

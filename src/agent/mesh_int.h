@@ -21,6 +21,7 @@ struct agent_mesh {
 	struct http_timer tick_timer;
 	struct http_timer publish_timer;
 	struct http_timer store_timer;
+	struct http_timer seed_timer;
 	uint64_t snapshots;
 	uint64_t published_epoch, stored_epoch;
 	uint64_t published_ms;
@@ -30,6 +31,7 @@ struct agent_mesh {
 	const struct outgoing *sending; /* while it is sealed */
 	struct buf shut_out;            /* ids: the keys that are shared with them are forgotten once they were told */
 	bool roots_changed;
+	bool loading;          /* from the file */
 	struct map vouched;    /* ids to struct vouched: certificates that were checked */
 	uint64_t roots_number; /* of the list of roots: they are checked again after each change */
 	uint64_t roots_us;     /* when it last changed; 0: before this start */

@@ -265,9 +265,16 @@ static void tell_end(struct agent_renewal *renewal, int64_t to_ms)
 		return;
 	renewal->ended = true;
 	timestamp_format(to_ms, text);
+	/* One that holds the authority's key signs a new one on the spot. */
+	bool signs = agent_mesh_identity(renewal->mesh)->root_key != NULL;
 	log_event(agent_mesh_log(renewal->mesh), LOG_ERROR,
 	          "the certificate of this site has expired: other sites refuse it until it is renewed, or has joined anew",
-	          LOG_STR("expired", str_of(text)));
+	          LOG_STR("expired", str_of(text)),
+	          LOG_STR("remedy", signs
+	                                ? STR("none is needed: the authority is here, and signs another")
+	                                : STR("at the site with the authority `cheops site remove` this one, then `cheops "
+	                                      "site token`; here stop the agent, move its state away, and `cheops site "
+	                                      "join`")));
 }
 
 static void check_due(struct http_timer *timer)

@@ -73,6 +73,7 @@ enum {
 	LIMIT_AGENT_SERVICES = 64,       /* at this site: each is a listener in each thread */
 	LIMIT_AGENT_INSTANCES = 64,      /* of one service */
 	LIMIT_AGENT_TAGS = 64,           /* of one site */
+	LIMIT_AGENT_SEEDS = 16,          /* addresses at which other sites may be found */
 	LIMIT_POLICY_RULES = 64,         /* for peers */
 	LIMIT_POLICY_SITES = 256,        /* that one rule names */
 	LIMIT_POLICY_RATE = 1000000,     /* requests per second, or at once, that a rule may set */

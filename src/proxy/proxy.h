@@ -88,10 +88,12 @@ struct proxy_config {
 	struct arena arena; /* of everything here */
 	struct str site;
 	struct http_address api;
-	struct http_address peer;      /* where other agents connect; length 0: nowhere */
-	struct site_address advertise; /* where they meet this one; family 0: not known */
-	const char *state;             /* the folder of what the agent keeps */
-	bool meshed;                   /* this site has an identity there: it listens for other agents */
+	struct http_address peer;         /* where other agents connect; length 0: nowhere */
+	struct site_address advertise;    /* where they meet this one; family 0: not known */
+	const char *state;                /* the folder of what the agent keeps */
+	bool meshed;                      /* this site has an identity there: it listens for other agents */
+	const struct site_address *seeds; /* where other sites may be found that are not known to be anywhere */
+	uint32_t seeds_count;
 	const struct site_tag *tags;
 	uint32_t tags_count;
 	uint32_t threads;

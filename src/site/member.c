@@ -8,8 +8,10 @@
  * Records. The highest version of a kind and subject counts, once the host has verified it.
  * - A removal shuts its subject out at once. A revoked site stays in the table, without its card. A forgotten one is gone.
  * - Two keys with one name: the site that was made first keeps it, then the lower id. The other one is not in the table;
- *   it is told why (SECTION_OUTCAST). A revoked site holds its name against nobody here: the authority does not sign the
- *   name again, which is where that rule is kept. */
+ *   it is told why (SECTION_OUTCAST).
+ * - The name of a revoked site is taken until that is forgotten, for all sites that were made after the revocation: the
+ *   authority does not sign it for another key, and if it did, nobody would take that one in. One that was made before it
+ *   has the name by right, or the two would have been told of each other. */
 #include "site/site_int.h"
 
 #include "base/text.h"
@@ -120,26 +122,28 @@ static void keep_claimant(struct site *site, struct held *card)
 	*claimant = (struct claimant){.id = card->subject, .card = held_keep(card)};
 }
 
-/* The one in the table that a card has its name in common with; SITE_NONE: the name is free. */
-static uint32_t find_holder(const struct site *site, const struct held *card)
-{
-	uint32_t holder = table_find_name(site, held_name(card));
-	bool taken =
-		holder != SITE_NONE && site->members[holder].id != card->subject && site->members[holder].state != SITE_REVOKED;
-	return taken ? holder : SITE_NONE;
-}
-
-/* The same answer everywhere, whoever came first here. */
+/* The same answer everywhere, whoever came first here. A removal is as old as it says: that is what counts of a revoked one. */
 static bool is_elder(const struct held *a, const struct held *b)
 {
 	return a->when_ms != b->when_ms ? a->when_ms < b->when_ms : a->subject < b->subject;
 }
 
-static void name_taken(struct buf *text, struct str name, site_id by)
+/* The one in the table that a card has its name in common with; SITE_NONE: the name is free. */
+static uint32_t find_holder(const struct site *site, const struct held *card)
 {
-	buf_printf(text,
-	           "the name " TEXT_NAME_FMT " is that of another site, %016llx, which is older: take another name, or ",
-	           TEXT_NAME(name), (unsigned long long)by);
+	uint32_t holder = table_find_name(site, held_name(card));
+	if (holder == SITE_NONE || site->members[holder].id == card->subject)
+		return SITE_NONE;
+	bool before = site->members[holder].state == SITE_REVOKED && is_elder(card, site->members[holder].card);
+	return before ? SITE_NONE : holder;
+}
+
+static void name_taken(struct buf *text, const struct held *holder)
+{
+	bool revoked = holder->kind == SITE_REMOVAL;
+	buf_printf(text, "the name " TEXT_NAME_FMT " is that of another site, %016llx, which %s: take another name, or ",
+	           TEXT_NAME(held_name(holder)), (unsigned long long)holder->subject,
+	           revoked ? "was revoked, and keeps it until it is removed" : "is older");
 	buf_put(text, STR("remove that site first"));
 }
 
@@ -151,7 +155,7 @@ void member_tell_claimant(struct site *site, site_id id)
 		return;
 	claimant->told_us = site->now.us + 1;
 	struct buf text = {0};
-	name_taken(&text, held_name(claimant->card), site->members[holder].id);
+	name_taken(&text, site->members[holder].card);
 	letter_begin(site, TYPE_NEWS, 0, 0);
 	size_t at = section_begin(&site->out, SECTION_OUTCAST);
 	buf_put(&site->out, utf8_truncate(buf_str(&text), OUTCAST_BYTES));
@@ -177,14 +181,14 @@ static void evict(struct site *site, uint32_t holder)
 	held_drop(card);
 }
 
-/* Has our own name an elder one? Then it is we who have to go. */
+/* Has our own name an elder one, or one that was revoked? Then it is we who have to go. */
 static void tell_outcast(struct site *site, const struct held *card)
 {
 	if (site->outcast_us != 0 && site->now.us - site->outcast_us < TELL_AGAIN_US)
 		return;
 	site->outcast_us = site->now.us + 1;
 	struct buf text = {0};
-	name_taken(&text, held_name(card), card->subject);
+	name_taken(&text, card);
 	site_tell(site, SITE_EVENT_OUTCAST, site->options.self, held_name(card), buf_str(&text));
 	buf_free(&text);
 }
@@ -206,8 +210,9 @@ static int settle_name(struct site *site, struct held *card, struct err *err)
 		return 0;
 	}
 	refuse_claimant(site, card);
-	return err_set(err, ERR_CONFLICT, "the name " TEXT_NAME_FMT " is that of site %016llx, which is older",
-	               TEXT_NAME(held_name(card)), (unsigned long long)other->subject);
+	return err_set(err, ERR_CONFLICT, "the name " TEXT_NAME_FMT " is that of site %016llx, which %s",
+	               TEXT_NAME(held_name(card)), (unsigned long long)other->subject,
+	               other->kind == SITE_REMOVAL ? "was revoked" : "is older");
 }
 
 /* Refused before, and nothing has changed: the signature need not be checked again. */
@@ -266,6 +271,18 @@ static void suspect(struct site *site, uint32_t number, const struct status *sta
 		probe_hasten(site, status->id);
 }
 
+/* Who is called lost was suspected first, for a while, and could have denied it. If we heard from it since that began, it was
+ * somebody whom it could not reach: the other side of a partition that is over, say. It is suspected, which it hears of and
+ * denies; so nobody takes it for lost in between. */
+static bool is_late_verdict(const struct site *site, uint32_t number, const struct status *status)
+{
+	const struct member *member = &site->members[number];
+	if (status->state != SITE_LOST || member->state != SITE_ALIVE || !(member->flags & MEMBER_HEARD))
+		return false;
+	int64_t ago_ms = site->now.wall_ms - member->heard_ms;
+	return ago_ms >= 0 && (uint64_t)ago_ms * 1000 < suspicion_least_us(site);
+}
+
 static void hear_same(struct site *site, uint32_t number, const struct status *status, site_id via)
 {
 	if (status->state == SITE_SUSPECT && suspicion_confirm(site, number, status->accuser))
@@ -309,7 +326,7 @@ void member_hear(struct site *site, const struct status *status, site_id via)
 	}
 	if (member->state == SITE_LOST && status->state == SITE_ALIVE && via == status->id)
 		exchange_soon(site, via);
-	if (status->state == SITE_SUSPECT)
+	if (status->state == SITE_SUSPECT || is_late_verdict(site, number, status))
 		suspect(site, number, status);
 	else
 		member_set_state(site, number, (enum site_state)status->state, status->incarnation);
@@ -379,9 +396,9 @@ int member_set_own(struct site *site, const struct site_record *record, struct e
 	/* At the start it is the same as when the elder one turns up later: this site goes on alone, and says why. */
 	if (elder)
 		tell_outcast(site, site->members[holder].card);
-	if (elder)
+	if (elder && site->members[holder].state != SITE_REVOKED)
 		remove_member(site, holder);
-	else if (holder != SITE_NONE)
+	else if (!elder && holder != SITE_NONE)
 		evict(site, holder);
 	digest_toggle_member(site, 0);
 	table_set_card(site, 0, held);
@@ -474,12 +491,25 @@ static int keep_removal(struct site *site, struct held *held, struct held *old, 
 	return 0;
 }
 
-static void shut_self_out(struct site *site, const struct held *removal)
+void member_shut_self_out(struct site *site, const struct held *removal)
 {
 	site->silent = true;
 	site_tell(site, SITE_EVENT_OUTCAST, removal->subject, held_name(removal),
 	          removal->removal == SITE_REVOKE ? STR("this site was revoked: the others no longer talk to it")
 	                                          : STR("this site was removed: the others no longer talk to it"));
+}
+
+/* The name is that of a revoked site now: who was made later and has it is refused, as if it came now. */
+static void keep_name_of_revoked(struct site *site, const struct held *removal)
+{
+	uint32_t other = table_find_name(site, held_name(removal));
+	if (other == SITE_NONE || site->members[other].state == SITE_REVOKED || !site->members[other].card ||
+	    is_elder(site->members[other].card, removal))
+		return;
+	if (other == 0)
+		tell_outcast(site, removal);
+	else
+		evict(site, other);
 }
 
 /* `before` is how it was shut out already; 0: it was not. */
@@ -513,6 +543,7 @@ static void shut_out(struct site *site, struct held *removal, uint8_t before)
 	}
 	member_set_state(site, number, SITE_REVOKED, site->members[number].incarnation);
 	site->members[number].since_ms = removal->when_ms;
+	keep_name_of_revoked(site, removal);
 }
 
 static int accept_removal(struct site *site, const struct site_record *record, struct err *err)
@@ -530,10 +561,11 @@ static int accept_removal(struct site *site, const struct site_record *record, s
 		return code;
 	}
 	site->epoch++;
+	site->urgent = before != held->removal; /* else it was only signed anew: that can wait for its turn */
 	note_accepted(site);
 	news_push_record(site, held);
 	if (held->subject == site->options.self && before == 0)
-		shut_self_out(site, held);
+		member_shut_self_out(site, held);
 	else if (held->subject == site->options.self)
 		return 0;
 	else
@@ -562,6 +594,7 @@ static int accept_root(struct site *site, const struct site_record *record, stru
 	site->roots[number] = held;
 	digest_toggle_held(site, held);
 	site->epoch++;
+	site->urgent = true;
 	note_accepted(site);
 	news_push_record(site, held);
 	site_tell(site, SITE_EVENT_ROOT, held->subject, STR(""), STR(""));

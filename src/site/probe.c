@@ -10,6 +10,7 @@
  *   probes are in flight where a round trip takes longer than a period.
  * - A lost site is probed now and then: by all sites together about once a second. So a partition heals by itself, and any
  *   live entry of an old table is enough to come back. While nobody at all answers, all probes go to lost ones.
+ * - A site that shows its card without being greeted first (site_knock) wants to be known again: it is probed out of turn.
  * - A suspect that we just heard of is probed out of turn by a few sites: it is confirmed soon, or hears of it. */
 #include "site/site_int.h"
 
@@ -152,7 +153,11 @@ static uint32_t next_hastened(struct site *site)
 {
 	while (site->hastened_count > 0) {
 		uint32_t number = table_find(site, site->hastened[--site->hastened_count]);
-		if (number != SITE_NONE && site->members[number].state == SITE_SUSPECT)
+		if (number == SITE_NONE || site->members[number].state == SITE_REVOKED)
+			continue;
+		bool knocked = site->members[number].flags & MEMBER_KNOCKED;
+		site->members[number].flags &= (uint8_t)~MEMBER_KNOCKED;
+		if (knocked || site->members[number].state == SITE_SUSPECT)
 			return number;
 	}
 	return SITE_NONE;

@@ -26,11 +26,6 @@ static bool find_status(const struct message *message, site_id id, struct status
 	return false;
 }
 
-static bool same_address(const struct site_address *a, const struct site_address *b)
-{
-	return a->family == b->family && a->port == b->port && memcmp(a->ip, b->ip, sizeof(a->ip)) == 0;
-}
-
 /* It shows a card that is older than the one we know, and moved meanwhile: it has lost what it said last, and our answers go
  * to where it was. It gets its later card at the address that it names now, and signs a still later one. That it is the
  * sender is known, so nobody can lead another one's messages astray. */
@@ -42,7 +37,7 @@ static void show_later_card(struct site *site, const struct site_record *record)
 	    site_card_glance(record->body, &card, NULL) != 0 || card.address.family == 0)
 		return;
 	const struct held *later = site->members[number].card;
-	if (same_address(&card.address, &later->address) || want_may_answer(site, 1) == 0)
+	if (site_address_equal(&card.address, &later->address) || want_may_answer(site, 1) == 0)
 		return;
 	letter_begin(site, TYPE_NEWS, 0, 0);
 	letter_record(site, later);

@@ -45,6 +45,11 @@ uint32_t site_live_count(const struct site *site)
 	return site->lists[LIST_LIVE].count + 1;
 }
 
+bool site_address_equal(const struct site_address *a, const struct site_address *b)
+{
+	return a->family == b->family && a->port == b->port && memcmp(a->ip, b->ip, sizeof(a->ip)) == 0;
+}
+
 /* ---- Life ----------------------------------------------------------------------------------------------------------- */
 
 struct site_timing site_timing_default(void)
@@ -101,6 +106,9 @@ static void start(struct site *site)
 	site->forget_us = timing->forget_us ? now_us + timing->forget_us / 8 : UINT64_MAX;
 	/* A new one begins with the incarnation that others take from its card alone: that needs no rumour. */
 	member_set_state(site, 0, SITE_ALIVE, site->members[0].incarnation);
+	const struct held *removal = removal_find(site, site->options.self);
+	if (removal)
+		member_shut_self_out(site, removal);
 }
 
 int site_set_card(struct site *site, struct str bytes, struct site_now now, struct err *err)
@@ -125,16 +133,37 @@ int site_set_card(struct site *site, struct str bytes, struct site_now now, stru
 int site_add_record(struct site *site, struct str record, struct site_now now, struct err *err)
 {
 	site->now = now;
-	uint64_t before = site->accepted;
 	site->announcing = true;
+	site->urgent = false;
 	int code = member_accept(site, record, NULL, err);
 	site->announcing = false;
-	if (code == 0 && site->accepted > before && site->started && site->pushed_count > 0) {
+	if (code == 0 && site->urgent && site->started && site->pushed_count > 0) {
 		const struct held *held = site->pushed[site->pushed_count - 1].held;
 		if (str_equal(held_bytes(held), record))
 			gossip_broadcast(site, held);
 	}
 	return code;
+}
+
+int site_knock(struct site *site, struct str card, struct site_now now, struct err *err)
+{
+	struct site_record record;
+	site->now = now;
+	int code = site_record_parse(card, &record, err);
+	if (code == 0 && record.kind != SITE_CARD)
+		code = err_set(err, ERR_INVALID, "a record of kind %u is no card", record.kind);
+	if (code)
+		return code;
+	uint32_t number = table_find(site, record.subject);
+	uint64_t known = number == SITE_NONE || number == 0 ? 0 : site->members[number].card->version;
+	bool there = number != SITE_NONE && site->members[number].list == LIST_LIVE;
+	code = member_accept(site, card, NULL, err);
+	number = table_find(site, record.subject);
+	if (code || number == SITE_NONE || number == 0 || site->silent || (there && record.version <= known))
+		return code;
+	site->members[number].flags |= MEMBER_KNOCKED;
+	probe_hasten(site, record.subject);
+	return 0;
 }
 
 void site_leave(struct site *site, struct site_now now)
@@ -239,6 +268,28 @@ bool site_claimant(const struct site *site, site_id id, struct site_record *card
 bool site_is_removed(const struct site *site, site_id id)
 {
 	return removal_find(site, id) != NULL;
+}
+
+bool site_removal_of(const struct site *site, site_id id, struct site_record *record)
+{
+	const struct held *held = removal_find(site, id);
+	if (held)
+		held_record(held, record);
+	return held != NULL;
+}
+
+bool site_is_met_at(const struct site *site, const struct site_address *address)
+{
+	const struct list *live = &site->lists[LIST_LIVE];
+	for (uint32_t i = 0; i < live->count; i++)
+		if (site_address_equal(&site->members[live->items[i]].card->address, address))
+			return true;
+	return false;
+}
+
+bool site_is_alone(const struct site *site)
+{
+	return site->lists[LIST_LIVE].count == 0;
 }
 
 bool site_record_at(const struct site *site, enum site_record_kind kind, uint32_t n, struct site_record *record)

@@ -106,7 +106,7 @@ int site_card_encode(struct buf *out, const struct site_card *card, struct err *
 int site_card_parse(struct arena *arena, struct str body, struct site_card *card, struct err *err);
 
 enum site_removal_kind {
-	SITE_REVOKE = 1, /* shut out; shown as revoked; the authority does not sign its name for another key */
+	SITE_REVOKE = 1, /* shut out; shown as revoked; the name stays taken */
 	SITE_FORGET,     /* shut out and no longer shown; the name is free for another key */
 };
 
@@ -203,6 +203,11 @@ int site_set_card(struct site *site, struct str record, struct site_now now, str
  * authority's is sent to all live sites at once, besides spreading as all news do. */
 int site_add_record(struct site *site, struct str record, struct site_now now, struct err *err);
 
+/* The card of a site that was shown outside of a session: it may be a repetition, but only its site can have signed it. It is
+ * kept if it is good. A site that is not known to be there, or moved, is asked whether it is: then the two know each other
+ * again. ERR_CONFLICT, ERR_INVALID...: it is not kept. */
+int site_knock(struct site *site, struct str card, struct site_now now, struct err *err);
+
 /* What a site says, opened by the host. Never fails: what makes no sense is counted. */
 void site_receive(struct site *site, site_id from, struct str bytes, struct site_now now);
 
@@ -244,6 +249,13 @@ uint32_t site_find_name(const struct site *site, struct str name);
 bool site_claimant(const struct site *site, site_id id, struct site_record *card);
 /* Shut out by a removal, whether it is in the table or not. */
 bool site_is_removed(const struct site *site, site_id id);
+
+/* The record by which a site was shut out; false: none. */
+bool site_removal_of(const struct site *site, site_id id, struct site_record *record);
+/* Is there a live site, by its card, at this address? */
+bool site_is_met_at(const struct site *site, const struct site_address *address);
+/* Does any other site answer, as far as is known? */
+bool site_is_alone(const struct site *site);
 
 /* Records of other kinds, one after the other; false past the last. */
 bool site_record_at(const struct site *site, enum site_record_kind kind, uint32_t n, struct site_record *record);

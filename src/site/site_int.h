@@ -121,8 +121,9 @@ enum member_list {
 };
 
 enum member_flag {
-	MEMBER_TELL = 1,  /* it does not know what is said of it: tell it with the next message */
-	MEMBER_HEARD = 2, /* it has answered us since we started */
+	MEMBER_TELL = 1,    /* it does not know what is said of it: tell it with the next message */
+	MEMBER_HEARD = 2,   /* it has answered us since we started */
+	MEMBER_KNOCKED = 4, /* it showed its card: it is probed out of turn, whatever its state */
 };
 
 /* Ten thousand sites in one process have a hundred million of these: it is kept small. */
@@ -198,6 +199,8 @@ int member_accept(struct site *site, struct str bytes, const struct status *init
 int member_set_own(struct site *site, const struct site_record *record, struct err *err);
 /* A message came from it. */
 void member_heard(struct site *site, uint32_t number);
+/* This site was shut out: it falls silent, and says why. */
+void member_shut_self_out(struct site *site, const struct held *removal);
 /* A site that is not in the table spoke: if its name was refused it is told, now and then. */
 void member_tell_claimant(struct site *site, site_id id);
 void member_forget_old(struct site *site);
@@ -280,6 +283,8 @@ void suspicion_start(struct site *site, uint32_t number, site_id accuser);
 /* Another one accuses it, too. True if that was new, and counts. */
 bool suspicion_confirm(struct site *site, uint32_t number, site_id accuser);
 void suspicion_end(struct site *site, uint32_t number);
+/* Nobody calls a site lost that it has suspected for less than this, whatever it knows of distances and of others. */
+uint64_t suspicion_least_us(const struct site *site);
 uint64_t suspicion_due(const struct site *site);
 void suspicion_tick(struct site *site);
 /* This site slept: that is nobody's fault. */
@@ -442,7 +447,7 @@ void probe_ack(struct site *site, uint32_t from, const struct message *message);
 void probe_ask(struct site *site, uint32_t from, const struct message *message);
 void probe_passed(struct site *site, const struct message *message);
 void probe_nack(struct site *site, const struct message *message);
-/* Out of turn: it is suspected, and we may be one of those who confirm it. */
+/* Out of turn: it is suspected, and we may be one of those who confirm it; or it knocked. */
 void probe_hasten(struct site *site, site_id id);
 void probe_health(struct site *site, int change);
 /* This site slept: that is nobody's fault. */
@@ -483,7 +488,8 @@ struct site {
 	bool started;
 	bool silent;       /* it left, or is shut out: nothing is sent */
 	bool loading;      /* from a file: nobody is told */
-	bool announcing;   /* a record of this site's own authority: its subject is told, too */
+	bool announcing;   /* a record of this site's own authority: its subject is told, too, */
+	bool urgent;       /* and it changes something: all others are told at once */
 	uint64_t accepted; /* records kept so far */
 	uint64_t epoch;
 	struct site_counters counters;
@@ -576,5 +582,6 @@ void site_tell(struct site *site, enum site_event_kind kind, site_id subject, st
 /* Memory for `count` things and a bit more. */
 void *site_grow(void *memory, uint32_t *capacity, uint32_t count, size_t bytes);
 uint32_t site_live_count(const struct site *site); /* with this one */
+bool site_address_equal(const struct site_address *a, const struct site_address *b);
 
 #endif

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 enum {
+	PERIODS_LEAST = 5,    /* of probing, that a suspect has, however few sites there are */
 	ROUND_TRIPS = 4,      /* that a suspect has at the least */
 	LONGEST = 3,          /* times the shortest, while nobody confirms it */
 	STRANGER_US = 750000, /* the round trip to one whose distance is not known */
@@ -78,11 +79,16 @@ static void heap_remove(struct site *site, uint32_t at)
 static double shortest_us(const struct site *site, uint32_t number)
 {
 	double period = (double)site->options.timing.probe_us;
-	double shortest = period * (5.0 + 4.0 / 3.0 * log10((double)site_live_count(site) + 1.0));
+	double shortest = period * (PERIODS_LEAST + 4.0 / 3.0 * log10((double)site_live_count(site) + 1.0));
 	int64_t rtt_us = probe_rtt_us(site, number);
 	if (rtt_us < 0)
 		rtt_us = STRANGER_US;
 	return fmax(shortest, ROUND_TRIPS * (double)rtt_us);
+}
+
+uint64_t suspicion_least_us(const struct site *site)
+{
+	return PERIODS_LEAST * site->options.timing.probe_us;
 }
 
 static void set_deadline(struct site *site, uint32_t number, struct suspicion *suspicion)

@@ -32,6 +32,10 @@
  *   longer than   what caused it, and answers to each site are limited. What was not proven is answered to the site's
  *   own address only.
  * - Somebody sends many cards: each costs two signatures to check, so strangers get 50 a second between them.
+ * - A's card of B has ended, or it knows no more than an address: it cannot greet, and shows its own card to whoever is there, for
+ *   all to read. B, if it is B, greets A then, with a card that is good.
+ * - A was shut out, and does not know: it gets the record that says so, which is signed, instead of an answer. It is never longer
+ *   than what A sent, and there are ten a second in all.
  * - A counter comes to its end: the session ends, and greetings make a new one.
  */
 #include "trust/seal_int.h"
@@ -45,6 +49,8 @@ enum {
 	STALE_EVERY_US = 100000,    /* to datagrams of one site that we have no keys for */
 	INTRODUCE_EVERY_US = 20000, /* for the cards of strangers, all together */
 	INTRODUCE_BURST_US = 2000000,
+	RECORD_EVERY_US = 100000, /* of each kind that is sent in the clear, */
+	RECORD_BURST_US = 2000000,
 	PAUSE_MOST_US = 4000000,
 	UNHEARD_MOST = 3,     /* datagrams sent in vain, */
 	UNHEARD_US = 5000000, /* for so long: then it is greeted, and as often again */
@@ -197,6 +203,33 @@ void trust_seal_send_last(struct trust_seal *seal, site_id to, struct str bytes)
 		seal->counters.dropped++;
 }
 
+void trust_seal_knock(struct trust_seal *seal, const struct site_address *to, uint64_t now_us)
+{
+	if (seal->card.length == 0 || !within_rate(&seal->knock_us, RECORD_EVERY_US, RECORD_BURST_US, now_us))
+		return;
+	size_t length = seal_record_write(buf_str(&seal->card), seal->out);
+	seal->host.reply(seal->host.context, to, str_make((const char *)seal->out, length));
+}
+
+/* True: the site was shut out, and is told. Whether it is the site is not proven; what it is told is no secret. */
+static bool tell_removed(struct trust_seal *seal, site_id id, const struct site_address *to, size_t caused_by,
+                         uint64_t now_us)
+{
+	struct str removal = seal->host.removal(seal->host.context, id);
+	if (removal.length == 0)
+		return false;
+	seal->counters.strangers++;
+	if (SEAL_RECORD_BYTES + removal.length > caused_by)
+		return true; /* it will send something longer */
+	if (!within_rate(&seal->outcast_us, RECORD_EVERY_US, RECORD_BURST_US, now_us)) {
+		seal->counters.limited++;
+		return true;
+	}
+	size_t length = seal_record_write(removal, seal->out);
+	seal->host.reply(seal->host.context, to, str_make((const char *)seal->out, length));
+	return true;
+}
+
 uint64_t trust_seal_due(const struct trust_seal *seal)
 {
 	return seal->due_us;
@@ -306,6 +339,8 @@ static void receive_greeting(struct trust_seal *seal, const struct site_address 
 	seal->counters.greetings++;
 	struct seal_peer *peer = known_peer(seal, greeting.from, now_us);
 	bool known = peer != NULL;
+	if (!peer && tell_removed(seal, greeting.from, from, datagram.length, now_us))
+		return;
 	if (!peer)
 		peer = introduce(seal, greeting.from, card, now_us);
 	if (!peer)
@@ -367,7 +402,7 @@ static void receive_first(struct trust_seal *seal, struct seal_peer *peer, const
 	deliver(seal, peer, data, datagram);
 }
 
-static void receive_data(struct trust_seal *seal, struct str datagram, uint64_t now_us)
+static void receive_data(struct trust_seal *seal, const struct site_address *from, struct str datagram, uint64_t now_us)
 {
 	struct seal_data data;
 	if (!seal_data_read(datagram, &data) || data.from == seal->self) {
@@ -375,6 +410,8 @@ static void receive_data(struct trust_seal *seal, struct str datagram, uint64_t 
 		return;
 	}
 	struct seal_peer *peer = known_peer(seal, data.from, now_us);
+	if (!peer && tell_removed(seal, data.from, from, datagram.length, now_us))
+		return;
 	if (!peer)
 		seal->counters.strangers++;
 	else if (data.to_number == peer->offer)
@@ -389,6 +426,34 @@ static void receive_data(struct trust_seal *seal, struct str datagram, uint64_t 
 		deliver(seal, peer, &data, datagram);
 }
 
+/* ---- Receiving records ------------------------------------------------------------------------------------------- */
+
+static void receive_record(struct trust_seal *seal, const struct site_address *from, struct str datagram,
+                           uint64_t now_us)
+{
+	struct str bytes = str_make(datagram.at + SEAL_RECORD_BYTES, datagram.length - SEAL_RECORD_BYTES);
+	struct site_record record;
+	bool readable = bytes.length <= LIMIT_SITE_CARD_BYTES && site_record_parse(bytes, &record, NULL) == 0;
+	bool card = readable && record.kind == SITE_CARD && record.subject != seal->self;
+	if (!card && !(readable && record.kind == SITE_REMOVAL && record.subject == seal->self)) {
+		seal->counters.malformed++;
+		return;
+	}
+	if (card && tell_removed(seal, record.subject, from, datagram.length, now_us))
+		return;
+	if (!within_rate(&seal->introduce_us, INTRODUCE_EVERY_US, INTRODUCE_BURST_US, now_us)) {
+		seal->counters.limited++;
+		return;
+	}
+	seal->host.record(seal->host.context, bytes);
+	if (!card)
+		return;
+	if (seal_peer_get(seal, record.subject, now_us))
+		seal->refusals[record.subject % SEAL_REFUSALS].until_us = 0;
+	else
+		seal->counters.strangers++;
+}
+
 void trust_seal_receive(struct trust_seal *seal, const struct site_address *from, struct str datagram, uint64_t now_us)
 {
 	trust_seal_tick(seal, now_us);
@@ -396,7 +461,9 @@ void trust_seal_receive(struct trust_seal *seal, const struct site_address *from
 	    (unsigned char)datagram.at[0] != SEAL_MARK)
 		seal->counters.malformed++;
 	else if (datagram.at[1] == SEAL_DATA)
-		receive_data(seal, datagram, now_us);
+		receive_data(seal, from, datagram, now_us);
+	else if (datagram.at[1] == SEAL_RECORD)
+		receive_record(seal, from, datagram, now_us);
 	else /* which refuses other kinds */
 		receive_greeting(seal, from, datagram, now_us);
 }

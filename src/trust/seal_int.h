@@ -15,6 +15,7 @@ enum {
 	SEAL_TAG_BYTES = 16,
 	SEAL_DATA_BYTES = 42,     /* the header of a sealed datagram; the tag is behind what it covers */
 	SEAL_GREETING_BYTES = 34, /* that of a greeting, likewise */
+	SEAL_RECORD_BYTES = 2,    /* that of a record */
 	SEAL_GREETING_LEAST = SEAL_GREETING_BYTES + SEAL_TAG_BYTES, /* one without a card: every answer is one */
 	SEAL_WINDOW_BITS = 1024,
 	SEAL_QUEUE_LENGTH = 4,
@@ -31,7 +32,8 @@ _Static_assert((int)SEAL_GREETING_LEAST <= (int)TRUST_SEAL_OVERHEAD, "an answer 
 enum seal_kind {
 	SEAL_DATA = 1,
 	SEAL_GREETING = 2, /* with an echo it is an answer, and is not answered */
-	SEAL_LOST = 3, /* a greeting that says: I have no keys for what you sent. It wants an answer, if it is old news */
+	SEAL_LOST = 3,   /* a greeting that says: I have no keys for what you sent. It wants an answer, if it is old news */
+	SEAL_RECORD = 4, /* a record for all to read: the sender's card, or that the receiver was shut out */
 };
 
 struct seal_data {
@@ -75,6 +77,7 @@ size_t seal_greeting_write(struct seal_crypto *crypto, const unsigned char secre
 
 /* Takes the header apart. False: it is not one. */
 bool seal_data_read(struct str datagram, struct seal_data *data);
+size_t seal_record_write(struct str record, unsigned char *out);
 bool seal_greeting_read(struct str datagram, struct seal_greeting *greeting, struct str *card);
 /* Does it open? `plain` has room for all of the datagram. */
 bool seal_data_open(struct seal_crypto *crypto, const unsigned char key[SEAL_KEY_BYTES], const struct seal_data *data,
@@ -148,7 +151,9 @@ struct trust_seal {
 	struct seal_waiting *waiting;
 	size_t queued;                               /* datagrams, in all queues */
 	uint64_t due_us;                             /* not after the next thing that has to happen */
-	uint64_t introduce_us;                       /* limits cards of strangers, as answer_us */
+	uint64_t introduce_us;                       /* limits cards of strangers, as answer_us, */
+	uint64_t knock_us;                           /* our own card to who cannot be greeted, */
+	uint64_t outcast_us;                         /* and words to those who were shut out */
 	struct seal_refusal refusals[SEAL_REFUSALS]; /* at id modulo their number */
 	struct buf card;
 	struct trust_seal_counters counters;

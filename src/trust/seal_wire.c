@@ -3,6 +3,7 @@
  *     data      mark 1 | kind 1 | from 8 | to's number 8 | from's number 8 | from's next number 8 | counter 8 | sealed |
  *               tag 16
  *     greeting  mark 1 | kind 1 | from 8 | to 8 | number 8 | echo 8 | card, or nothing | tag 16
+ *     record    mark 1 | kind 1 | a signed record, which says of whom it is
  *
  * ChaCha20-Poly1305 (RFC 8439) seals: it takes the same 1.3 µs for a short message on any processor, without tables
  * that would tell a neighbour about the key. AES-256-GCM takes 0.8 µs where there are instructions for it, and 3.5 µs
@@ -208,4 +209,15 @@ bool seal_greeting_check(struct seal_crypto *crypto, const unsigned char secret[
 	size_t length = datagram.length - SEAL_TAG_BYTES;
 	greeting_tag(crypto, secret, greeting, (const unsigned char *)datagram.at, length, tag);
 	return CRYPTO_memcmp(tag, datagram.at + length, SEAL_TAG_BYTES) == 0;
+}
+
+/* ---- Records ----------------------------------------------------------------------------------------------------- */
+
+size_t seal_record_write(struct str record, unsigned char *out)
+{
+	CHECK(record.length <= LIMIT_SITE_CARD_BYTES);
+	out[0] = SEAL_MARK;
+	out[1] = SEAL_RECORD;
+	memcpy(out + SEAL_RECORD_BYTES, record.at, record.length);
+	return SEAL_RECORD_BYTES + record.length;
 }

@@ -126,10 +126,15 @@ struct trust_seal_host {
 	struct str (*certificate)(void *context, site_id id);
 	/* A greeting brought this card, which is signed by its site but otherwise unchecked: keep it if it is good. */
 	void (*card)(void *context, struct str record);
+	/* A record came that was not sealed, nor checked: the card of a site that cannot greet us, or wants to be known again; or
+	 * the one by which this site was shut out. */
+	void (*record)(void *context, struct str record);
+	/* The record by which a site was shut out; "": it was not. It is told to who does not seem to know. */
+	struct str (*removal)(void *context, site_id id);
 	void (*send)(void *context, site_id to, struct str datagram);
 	/* Greetings go back to where they came from: that site's card may not be known yet. */
 	void (*reply)(void *context, const struct site_address *to, struct str datagram);
-	/* card() and opened() may call the seal again, but not trust_seal_receive() or trust_seal_free(); the others may
+	/* card(), record() and opened() may call the seal again, but not trust_seal_receive() or trust_seal_free(); the others may
 	 * not. Of what they are handed nothing lives longer than the call. */
 	void (*opened)(void *context, site_id from, struct str bytes);
 };
@@ -160,6 +165,9 @@ void trust_seal_set_card(struct trust_seal *seal, struct str record);
 /* Seals and sends at most LIMIT_SITE_MESSAGE_BYTES; waits (a few datagrams, a few seconds) where a greeting has to come
  * first: then false. */
 bool trust_seal_send(struct trust_seal *seal, site_id to, struct str bytes, uint64_t now_us);
+/* Shows our card to whoever is at that address: to a site whose key is not known, or whose certificate has ended as far as is known
+ * here. If it takes the card it will greet us. At most ten a second, and a few more at once. */
+void trust_seal_knock(struct trust_seal *seal, const struct site_address *to, uint64_t now_us);
 /* The last word to a site that was shut out: sent if a session with it is open, whatever the host would say of it. */
 void trust_seal_send_last(struct trust_seal *seal, site_id to, struct str bytes);
 /* A datagram came in: opens it, answers a greeting, or counts why not. */

@@ -15,6 +15,8 @@ enum {
 	SYNC_US = 5 * SWARM_SECOND_US,
 	PORT = 4000,
 	NOISE = 50,
+	CLEAR = 0xff,                          /* the first byte of a datagram with a record that is not sealed */
+	CLEAR_EVERY_US = SWARM_SECOND_US / 10, /* by one site: as src/trust/seal.c has it */
 	LEAK_BYTES = 16 << 10,
 };
 
@@ -174,6 +176,14 @@ static void put_removal(const struct swarm_site *it, enum site_removal_kind kind
 	buf_free(&body);
 }
 
+/* A record of the authority is about to go to all sites at once. */
+static void expect_broadcast(struct swarm *swarm, struct swarm_site *it)
+{
+	uint64_t second = swarm->sim.now_us / SWARM_SECOND_US;
+	it->told_all = it->told_second == second ? it->told_all + 1 : 1;
+	it->told_second = second;
+}
+
 /* At the first site, which has it on disk before it says so to anybody. */
 void swarm_remove(struct swarm *swarm, struct swarm_site *it, enum site_removal_kind kind)
 {
@@ -181,7 +191,7 @@ void swarm_remove(struct swarm *swarm, struct swarm_site *it, enum site_removal_
 	struct swarm_site *authority = &swarm->sites[0];
 	put_removal(it, kind, &record);
 	finish_record(swarm, &record, 1);
-	swarm->directs += swarm->count;
+	expect_broadcast(swarm, authority);
 	if (add_record(swarm, authority, buf_str(&record)) != 0)
 		swarm_violation(swarm, "the removal of %s was refused", it->name);
 	it->removal = kind;
@@ -204,7 +214,7 @@ void swarm_lie(struct swarm *swarm, struct swarm_site *liar)
 	buf_clear(&record);
 	put_removal(victim, SITE_REVOKE, &record);
 	finish_record(swarm, &record, liar->id);
-	swarm->directs += swarm->count;
+	expect_broadcast(swarm, liar);
 	add_record(swarm, liar, buf_str(&record));
 	buf_free(&record);
 }
@@ -361,10 +371,31 @@ void swarm_leave(struct swarm *swarm, struct swarm_site *it)
 
 /* ---- What the engine calls --------------------------------------------------------------------------------------- */
 
+/* What the seal does for a site: who was removed gets the record that says so. It may be a forged one, of a liar. */
+static void tell_removed(struct swarm *swarm, struct swarm_site *it, const struct swarm_site *removed)
+{
+	struct site_record record;
+	struct buf bytes = {0};
+	if (swarm->options.mutation == SWARM_DISCREET || swarm->sim.now_us < it->clear_us ||
+	    !site_removal_of(it->site, removed->id, &record))
+		return;
+	it->clear_us = swarm->sim.now_us + CLEAR_EVERY_US;
+	buf_put_char(&bytes, (char)CLEAR);
+	buf_put(&bytes, record.bytes);
+	sim_send(&swarm->sim, it->number, removed->number, buf_str(&bytes));
+	count_traffic(swarm, it, bytes.length);
+	buf_free(&bytes);
+}
+
 static void on_receive(void *context, uint32_t node, uint32_t from, struct str bytes)
 {
 	struct swarm *swarm = context;
 	struct swarm_site *it = &swarm->sites[node];
+	if ((unsigned char)bytes.at[0] == CLEAR) {
+		add_record(swarm, it, str_make(bytes.at + 1, bytes.length - 1));
+		return;
+	}
+	tell_removed(swarm, it, &swarm->sites[from]);
 	int64_t *before = sim_alloc_account(&it->bytes);
 	site_receive(it->site, swarm->sites[from].id, bytes, swarm_now(swarm, it));
 	sim_alloc_account(before);

@@ -29,6 +29,7 @@ enum swarm_mutation {
 	SWARM_BLANK,    /* the checks are told that site 1 knows nobody */
 	SWARM_TWINS,    /* the checks are told that site 2 has the name of site 1 */
 	SWARM_GHOST,    /* the checks are told that those who are shut out are alive */
+	SWARM_DISCREET, /* nobody tells those who are shut out, but the authority itself, once */
 	SWARM_FICKLE,   /* random numbers come from memory addresses */
 };
 
@@ -92,7 +93,9 @@ struct swarm_site {
 	/* figures */
 	int64_t bytes;
 	uint64_t second, second_datagrams, second_bytes;
+	uint64_t told_second, told_all; /* in that second it told all sites of so many records, one datagram each */
 	uint64_t verified;
+	uint64_t clear_us; /* not before this does it tell another one that it is removed */
 };
 
 enum { SWARM_TOLD = 64 };
@@ -142,7 +145,6 @@ struct swarm {
 	uint64_t faults_us;  /* when the plan began */
 	bool measuring;      /* crashes are */
 	uint64_t window_datagrams, window_bytes, window_peak_datagrams, window_peak_bytes;
-	uint64_t directs; /* datagrams in one second that the records of the authority excuse */
 	struct buf violations;
 	uint32_t table_turn;
 	uint32_t violations_count;

@@ -4,7 +4,7 @@
  *                     than it may.
  * After each step:    tables make sense, names are unique, memory is bounded (of many sites, some in turn).
  * At a deadline:      a crash is known to all.
- * At the end:         all live sites see the same.
+ * At the end:         all live sites see the same; who was shut out knows it.
  */
 #include "sim/swarm.h"
 
@@ -22,7 +22,9 @@ enum {
 	DETECT_LUCK = 10, /* more, that nobody happens to probe it in: once in e^10 or more */
 	LATE_SHARE = 100, /* one death in so many, and another one, may be later than the bound */
 	/* One site in one second: what probing, news and the comparison of tables may take. A table is compared in pieces,
-	 * so that part grows with the number of sites. */
+	 * so that part grows with the number of sites. Besides, who adds a record of the authority sends it to all live sites at
+	 * once (site_add_record), one datagram each: a site that is revoked must not be believed for another second. That is
+	 * what a command of the operator costs; a liar that believes in its own removals sends as many, which others refuse. */
 	PEAK_DATAGRAMS = 200,
 	PEAK_ANSWERS = 600,               /* to those who have just come or come back, and compare tables */
 	ANSWERS_US = 5 * SWARM_SECOND_US, /* for so long */
@@ -204,7 +206,9 @@ void swarm_check_event(struct swarm *swarm, struct swarm_site *at, const struct 
 /* One second of one site is over. */
 void swarm_check_traffic(struct swarm *swarm, const struct swarm_site *it)
 {
-	uint64_t most = PEAK_DATAGRAMS + swarm->count / PEAK_SITES_PER_DATAGRAM + swarm->directs;
+	uint64_t most = PEAK_DATAGRAMS + swarm->count / PEAK_SITES_PER_DATAGRAM;
+	if (it->told_second == it->second)
+		most += it->told_all * swarm->count;
 	if (swarm->sim.now_us < swarm->started_us + ANSWERS_US || !swarm_calm(swarm))
 		most += PEAK_ANSWERS;
 	if (it->second_datagrams > swarm->window_peak_datagrams)
@@ -409,9 +413,21 @@ static bool sees_right(const struct swarm *swarm, const struct swarm_site *at, c
 	return same_as_own(at, subject, why);
 }
 
+/* Who was shut out and runs has heard of it, and is silent: also if it was cut off at that time. */
+static bool knows_own_removal(const struct swarm_site *it, struct buf *why)
+{
+	if (!it->site || it->removal == 0 || it->left || it->role != SWARM_HONEST || site_due(it->site) == UINT64_MAX)
+		return true;
+	buf_printf(why, "%s is shut out, and does not know", it->name);
+	return false;
+}
+
 bool swarm_converged(struct swarm *swarm, struct buf *why)
 {
 	buf_clear(why);
+	for (uint32_t i = 0; i < swarm->count; i++)
+		if (!knows_own_removal(&swarm->sites[i], why))
+			return false;
 	for (uint32_t i = 0; i < swarm->count; i++) {
 		const struct swarm_site *at = &swarm->sites[i];
 		if (!swarm_up(at) || at->role != SWARM_HONEST)

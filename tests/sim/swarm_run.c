@@ -51,7 +51,6 @@ static void pass(struct swarm *swarm, uint64_t us, const char *phase)
 	while (swarm->sim.now_us < end_us && swarm->violations_count == 0) {
 		uint64_t next_us = swarm->sim.now_us + SWARM_STEP_US;
 		sim_run(&swarm->sim, next_us < end_us ? next_us : end_us);
-		swarm->directs = 0;
 		swarm_check_tables(swarm, false);
 		if (swarm->sim.now_us / SWARM_STEP_US % 10 == 0)
 			progress(swarm, phase);
@@ -196,13 +195,13 @@ static void faults(struct swarm *swarm)
 	pass(swarm, (uint64_t)swarm->options.steps * SWARM_STEP_US, "faults");
 }
 
-/* When were those who are shut out heard last, by everybody together? */
+/* When were those who are shut out heard last, by everybody together? An impostor is shut out itself: nobody tells it of others. */
 static int64_t last_heard(const struct swarm *swarm)
 {
 	int64_t sum = 0;
 	for (uint32_t i = 0; i < swarm->count; i++) {
 		const struct swarm_site *at = &swarm->sites[i];
-		for (uint32_t k = 0; swarm_up(at) && k < swarm->count; k++) {
+		for (uint32_t k = 0; swarm_up(at) && at->role == SWARM_HONEST && k < swarm->count; k++) {
 			uint32_t number = swarm->sites[k].removal ? site_find(at->site, swarm->sites[k].id) : SCOPE_NO_INDEX;
 			struct site_member member = {0};
 			if (number != SCOPE_NO_INDEX)

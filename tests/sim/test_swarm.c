@@ -180,6 +180,16 @@ static void test_a_site_that_is_shut_out_and_shown_alive_is_noticed(void **state
 	must_fail(&options, "is shut out");
 }
 
+static void test_a_site_that_is_shut_out_and_does_not_know_is_noticed(void **state)
+{
+	(void)state;
+	struct swarm_options options = stormy(10, 12);
+	options.kinds = 1u << SIM_REVOKE | 1u << SIM_PARTITION;
+	must_be_sound(&options);
+	options.mutation = SWARM_DISCREET;
+	must_fail(&options, "is shut out, and does not know");
+}
+
 /* Addresses of memory differ between processes; within one they differ between two worlds that are there at once. */
 static void test_randomness_from_outside_is_noticed(void **state)
 {
@@ -211,6 +221,21 @@ static void test_runs_that_failed_once(void **state)
 	}
 }
 
+static void test_crowds_that_failed_once(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(sim_named_crowds) / sizeof(sim_named_crowds[0]); i++) {
+		const struct sim_named_crowd *crowd = &sim_named_crowds[i];
+		struct swarm_options options = swarm_options_default(crowd->named.seed, crowd->sites);
+		options.steps = crowd->named.steps;
+		options.faults = crowd->faults;
+		options.kinds = 1u << SIM_REVOKE | 1u << SIM_LIAR;
+		options.warm = true;
+		print_message("# %s\n", crowd->named.what);
+		must_be_sound(&options);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,8 +250,10 @@ int main(void)
 		cmocka_unit_test(test_a_site_that_knows_nothing_is_noticed),
 		cmocka_unit_test(test_a_name_that_is_there_twice_is_noticed),
 		cmocka_unit_test(test_a_site_that_is_shut_out_and_shown_alive_is_noticed),
+		cmocka_unit_test(test_a_site_that_is_shut_out_and_does_not_know_is_noticed),
 		cmocka_unit_test(test_randomness_from_outside_is_noticed),
 		cmocka_unit_test(test_runs_that_failed_once),
+		cmocka_unit_test(test_crowds_that_failed_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

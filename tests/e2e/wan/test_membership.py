@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 import yaml
-from wan_lab import Lab, wait_for
+from wan_lab import PEER_PORT, Lab, wait_for
 
 FOUNDERS = ["Site1", "Site2", "Site3", "Site4"]
 
@@ -137,7 +137,7 @@ def test_a_table_survives_and_one_live_entry_is_enough(lab):
     """All but Site4 are killed, and start again; the authority last. Site2 comes back by Site4 alone."""
     ids = {name: about["id"] for name, about in lab.view("Site1").items()}
     for site in others("Site4"):
-        wait_for(lab.path(site, "state", "sites").exists, f"the table of {site} on the disk")
+        lab.wait_stored(site, *others(site))
         lab.kill(site)
     for site in others("Site2", "Site4"):
         lab.cut("Site2", site)
@@ -153,6 +153,34 @@ def test_a_table_survives_and_one_live_entry_is_enough(lab):
     lab.heal()
     assert {name: about["id"] for name, about in lab.view("Site2").items()} == ids
     lab.token("Site9")  # the authority is back
+
+
+def test_all_move_at_once_and_seeds_bring_them_together():
+    """Nobody is where another one knows it to be. One that is told where two others are is enough for all."""
+    with Lab(4) as lab:
+        ids = {name: about["id"] for name, about in lab.view("Site1").items()}
+        lab.wait_calm()
+        for site in lab.sites:
+            lab.wait_stored(site, *(known for known in lab.sites if known != site))
+        for site in lab.sites:
+            lab.kill(site)
+        for site in lab.sites:
+            lab.configure(site, peer=f"{lab.address(site)}:{PEER_PORT + 1}")
+            lab.start_agent(site)
+            serves(lab, site)
+        for site in lab.sites:
+            lab.wait_shown([site], {**{other: "unknown" for other in lab.sites}, site: "present"})
+        probes = lab.metric("Site1", "cheops_gossip_probes_total")
+        lab.wait_metric("Site1", "cheops_gossip_probes_total", probes + 10)
+        assert lab.shown("Site1") == {"Site1": "present", "Site2": "unknown", "Site3": "unknown", "Site4": "unknown"}
+        lab.configure("Site1", seeds=[f"{lab.address(site)}:{PEER_PORT + 1}" for site in ("Site2", "Site3", "Site4")])
+        lab.wait_present()
+        assert {name: about["id"] for name, about in lab.view("Site4").items()} == ids
+        assert lab.ask("Site4", "compute", "/whoami", headers={"Scope": "Site2"}).json["site"] == "Site2"
+        lab.configure("Site1", seeds=None)  # they know each other from now on
+        lab.kill("Site3")
+        lab.start_agent("Site3")
+        lab.wait_present()
 
 
 def test_a_site_that_reaches_nobody_starts_and_serves(lab):
@@ -174,6 +202,7 @@ def test_a_site_that_reaches_nobody_starts_and_serves(lab):
 
 def test_a_site_is_removed_and_its_name_is_free(lab):
     old = lab.view("Site1")["Site5"]["id"]
+    before = lab.wait_stored("Site5", *FOUNDERS)
     lab.site("Site2", "remove", "Site5", "--yes", refused="the authority's key is not at this site; ask at Site1")
     lab.site("Site1", "remove", "Site5", "--yes")
     lab.wait_present(*FOUNDERS)
@@ -182,12 +211,18 @@ def test_a_site_is_removed_and_its_name_is_free(lab):
     serves(lab, "Site5")
     answer = lab.ask("Site5", "compute", "/whoami", headers={"Scope": "Site1"})
     assert answer.status >= 400 and answer.header("Cheops-Outcome") != "ran", answer
-    # Not with its old key, also after a start.
-    strangers = lab.metric("Site2", "cheops_gossip_strangers_total")
+    # Not with its old key, also after a start; nor if it does not know any more that it was removed.
     lab.kill("Site5")
+    since = len(lab.log("Site5"))
     lab.start_agent("Site5")
-    for site in FOUNDERS:
-        lab.wait_metric(site, "cheops_gossip_strangers_total", strangers if site == "Site2" else 0)
+    wait_for(lambda: lab.events("Site5", "this site was removed: the others no longer talk to it", since), "it to know")
+    strangers = {site: lab.metric(site, "cheops_gossip_strangers_total") for site in FOUNDERS}
+    lab.kill("Site5")
+    lab.path("Site5", "state", "sites").write_bytes(before)
+    since = len(lab.log("Site5"))
+    lab.start_agent("Site5")
+    wait_for(lambda: lab.events("Site5", "this site was removed", since), "somebody to tell it")
+    assert any(lab.metric(site, "cheops_gossip_strangers_total") > strangers[site] for site in FOUNDERS)
     assert all("Site5" not in lab.shown(site) for site in FOUNDERS)
     # With another key it is another site.
     lab.kill("Site5")

@@ -177,7 +177,8 @@ def test_certificates_renew_themselves_and_one_that_has_ended_is_refused(start):
     since = len(lab.log("Site3"))
     lab.start_agent("Site3")
     serves(lab, "Site3")
-    wait_for(lambda: lab.events("Site3", "the certificate of this site has expired: other sites refuse it", since), "a word")
+    word = wait_for(lambda: lab.events("Site3", "the certificate of this site has expired: other sites refuse it", since), "a word")
+    assert "`cheops site remove` this one, then `cheops site token`" in word[0]
     complaint = wait_for(lambda: lab.events("Site3", "the certificate cannot be renewed", since), "what is wrong")
     assert "refused our certificate: certificate expired" in complaint[0], complaint
     answer = whoami(lab, "Site3", "Site1")
@@ -194,6 +195,33 @@ def test_certificates_renew_themselves_and_one_that_has_ended_is_refused(start):
     shutil.rmtree(lab.path("Site3", "state"))
     lab.join("Site3")
     lab.wait_present()
+    assert whoami(lab, "Site3", "Site2").json["site"] == "Site2" and whoami(lab, "Site2", "Site3").json["site"] == "Site3"
+
+
+def test_a_site_that_was_away_longer_than_the_certificates_of_others_last(start):
+    """What it knows of them has ended, and they do not look for one that stopped. Its own certificate is good."""
+    lab = start(3, join=0)
+    lifetime = lab.path("Site1", "state", "lifetime")
+    lab.site("Site1", "init", "--lifetime", "20s")
+    lifetime.write_text("86400\n", encoding="utf-8")  # for Site3 alone: Site1 renews its own after 13 s
+    lab.start_agent("Site1")
+    lab.join("Site3")
+    lab.kill("Site1")
+    lifetime.write_text(f"{LIFETIME_S}\n", encoding="utf-8")
+    lab.start_agent("Site1")
+    lab.join("Site2")
+    lab.wait_present()
+    ends = max(expires(lab, "Site3", site) for site in ("Site1", "Site2"))
+    assert ends < now() + datetime.timedelta(seconds=30) and end_of(lab.path("Site3", "state", "site.crt")) > ends
+    lab.stop("Site3")
+    known = max(expires(lab, "Site1", site) for site in ("Site1", "Site2"))
+    wait_for(lambda: now() > max(known, ends) + datetime.timedelta(seconds=1), "the end of all that Site3 knows")
+    opened = lab.metric("Site2", "cheops_gossip_opened_total")
+    lab.start_agent("Site3")
+    serves(lab, "Site3")
+    lab.wait_present()
+    assert all(expires(lab, "Site3", site) > max(known, ends) for site in ("Site1", "Site2"))
+    lab.wait_metric("Site2", "cheops_gossip_opened_total", opened)
     assert whoami(lab, "Site3", "Site2").json["site"] == "Site2" and whoami(lab, "Site2", "Site3").json["site"] == "Site3"
 
 
@@ -282,6 +310,7 @@ def test_a_revoked_site_is_shut_out_at_once(start):
         for thread in asking:
             thread.start()
         here.wait_asked(2), there.wait_asked(2)
+        before = lab.wait_stored("Site3", "Site1", "Site2", "Site4")
         lab.site("Site1", "revoke", "Site3", "--yes")
         for thread in asking:
             thread.join(BOUND_S)
@@ -297,10 +326,15 @@ def test_a_revoked_site_is_shut_out_at_once(start):
     assert re.search(r"Site3 +revoked", lab.cheops("Site4", "sites").stdout)
     # It goes on all the same: as somebody does who has its key.
     strangers = {site: lab.metric(site, "cheops_gossip_strangers_total") for site in rest}
-    table = lab.path("Site3", "state", "sites")
-    wait_for(lambda: table.exists() and all(site.encode() in table.read_bytes() for site in rest), "its table on the disk")
     lab.kill("Site3")
+    since = len(lab.log("Site3"))
     lab.start_agent("Site3")
+    wait_for(lambda: lab.events("Site3", "this site was revoked: the others no longer talk to it", since), "it to know")
+    lab.kill("Site3")
+    lab.path("Site3", "state", "sites").write_bytes(before)
+    since = len(lab.log("Site3"))
+    lab.start_agent("Site3")
+    wait_for(lambda: lab.events("Site3", "this site was revoked", since), "somebody to tell it")
     lab.configure("Site3", tags={"hello": "world"})
     for site in rest:
         lab.wait_metric(site, "cheops_gossip_strangers_total", strangers[site])
@@ -320,6 +354,31 @@ def test_a_revoked_site_is_shut_out_at_once(start):
     status, _ = ask_peer(lab, "Site3", "Site4", state=lab.path("Site3", "state"))
     assert status == 403
     serves(lab, "Site3")
+
+
+def test_a_site_that_was_removed_while_it_was_cut_off_is_told(start):
+    """The word of the authority did not reach it, and nobody probes it any more: it hears it from whom it asks."""
+    lab = start(3)
+    lab.isolate("Site3")
+    lab.site("Site1", "remove", "Site3", "--yes")
+    lab.wait_present("Site1", "Site2")
+    since = len(lab.log("Site3"))
+    lab.heal()
+    line, = wait_for(lambda: lab.events("Site3", "the other sites refuse this one", since), "Site3 to say so")
+    assert "this site was removed: the others no longer talk to it" in line
+    serves(lab, "Site3")
+    # It says so again when it starts, and asks nobody any more.
+    lab.kill("Site3", number=signal.SIGTERM)
+    strangers = {site: lab.metric(site, "cheops_gossip_strangers_total") for site in ("Site1", "Site2")}
+    since = len(lab.log("Site3"))
+    lab.start_agent("Site3")
+    assert lab.events("Site3", "this site was removed: the others no longer talk to it", since)
+    serves(lab, "Site3")
+    for site in strangers:
+        probes = lab.metric(site, "cheops_gossip_probes_total")
+        lab.wait_metric(site, "cheops_gossip_probes_total", probes + 5)
+        assert lab.metric(site, "cheops_gossip_strangers_total") == strangers[site]
+    lab.wait_present("Site1", "Site2")
 
 
 # ---- a new root ---------------------------------------------------------------------------------------------------------

@@ -324,6 +324,12 @@ class Lab:
 
         return wait_for(calm, "nobody to be suspected")
 
+    def wait_stored(self, site, *known):
+        """Until the table on its disk has these; returns the bytes."""
+        table = self.path(site, "state", "sites")
+        return wait_for(lambda: table.exists() and all(name.encode() in table.read_bytes() for name in known) and
+                        table.read_bytes(), f"the table of {site} on the disk")
+
     def log(self, site):
         return self.path(site, "agent.log").read_text(encoding="utf-8", errors="replace")
 

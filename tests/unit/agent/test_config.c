@@ -18,6 +18,7 @@ static const char full[] = "site: Site1\n"
 						   "log: debug\n"
 						   "advertise: 192.0.2.1:8071\n"
 						   "state: /var/lib/elsewhere\n"
+						   "seeds: [192.0.2.2:8070, 192.0.2.3:8072]\n"
 						   "services:\n"
 						   "  compute:\n"
 						   "    front: 127.0.0.1:8081\n"
@@ -112,11 +113,27 @@ static void what_the_others_are_told_is_taken_over(void **state)
 	assert_memory_equal(config->advertise.ip, ip, sizeof(ip));
 	assert_int_equal(config->advertise.port, 8071);
 	assert_string_equal(config->state, "/var/lib/elsewhere");
+	assert_int_equal(config->seeds_count, 2);
+	assert_int_equal(config->seeds[0].family, 4);
+	assert_int_equal(config->seeds[0].port, 8070);
+	assert_int_equal(config->seeds[1].family, 4);
+	assert_int_equal(config->seeds[1].port, 8072);
 	assert_int_equal(config->tags_count, 2);
 	assert_str_equal(config->tags[0].key, "region");
 	assert_str_equal(config->tags[0].value, "east");
 	assert_str_equal(config->tags[1].key, "tier");
 	assert_false(config->meshed); /* that is for the agent to find out */
+	proxy_config_drop(config);
+}
+
+static void one_seed_needs_no_list(void **state)
+{
+	(void)state;
+	struct proxy_config *config = parse_fine(MINIMAL "peer: 127.0.0.1:8070\nseeds: 192.0.2.2:8070\n");
+	assert_int_equal(config->seeds_count, 1);
+	proxy_config_drop(config);
+	config = parse_fine(MINIMAL "peer: 127.0.0.1:8070\nseeds: []\n");
+	assert_int_equal(config->seeds_count, 0);
 	proxy_config_drop(config);
 }
 
@@ -362,6 +379,7 @@ static void counts_are_limited(void **state)
 	} cases[] = {
 		{LIMIT_AGENT_SERVICES, "site: S\napi: 127.0.0.1:1\nservices:\n",
 	     "  s%d: {front: 10.0.%d.%d:80, instances: 127.0.0.1:3}\n", "65 services; the limit of an agent is 64"},
+		{LIMIT_AGENT_SEEDS, MINIMAL "peer: 127.0.0.1:9\nseeds:\n", "  - 10.%d.%d.%d:80\n", "17 seeds; the limit is 16"},
 		{LIMIT_AGENT_TAGS, MINIMAL "tags:\n", "  t%d: x%d.%d\n", "65 tags; the limit of a site is 64"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -395,6 +413,7 @@ int main(void)
 		cmocka_unit_test(scopes_follow_as_said),
 		cmocka_unit_test(a_request_id_may_have_a_prefix),
 		cmocka_unit_test(what_the_others_are_told_is_taken_over),
+		cmocka_unit_test(one_seed_needs_no_list),
 		cmocka_unit_test(where_it_listens_is_what_is_advertised),
 		cmocka_unit_test(a_relative_state_begins_where_the_file_is),
 		cmocka_unit_test(what_is_left_out_has_a_default),

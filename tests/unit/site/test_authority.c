@@ -147,6 +147,57 @@ static void a_removal_signed_anew_is_no_news_to_people(void **state)
 	buf_free(&record);
 }
 
+/* One that is new goes to all at once; one that says the same again takes its turn, or a new root would flood a large mesh. */
+static void only_what_changes_something_goes_to_all_at_once(void **state)
+{
+	(void)state;
+	struct world *world = world_of(8);
+	struct node *authority = &world->nodes[0];
+	struct buf record = {0};
+	for (uint64_t version = 1; version < 4; version++) {
+		uint64_t before = site_counters(authority->site)->sent;
+		buf_clear(&record);
+		world_removal(world, 2, version < 3 ? SITE_REVOKE : SITE_FORGET, version, SIGNED, &record);
+		add(world, 0, &record);
+		uint64_t sent = site_counters(authority->site)->sent - before;
+		assert_int_equal(sent, version == 1 ? 7 : version == 2 ? 0 : 6);
+		world_run(world, 3 * (uint64_t)SECOND_US);
+		struct site_record kept;
+		for (uint32_t i = 0; i < 8; i++)
+			assert_true(i == 2 ||
+			            (site_removal_of(world->nodes[i].site, world_id(2), &kept) && kept.version == version));
+	}
+	world_free(world);
+	buf_free(&record);
+}
+
+/* It knows from its table: it does not begin again, and says why. */
+static void who_was_removed_stays_silent_after_a_restart(void **state)
+{
+	(void)state;
+	struct world *world = world_of(3);
+	struct node *out = &world->nodes[2];
+	struct buf record = {0}, stored = {0};
+	world_removal(world, 2, SITE_FORGET, 1, SIGNED, &record);
+	add(world, 0, &record);
+	world_run(world, SECOND_US);
+	assert_int_equal(out->events[SITE_EVENT_OUTCAST], 1);
+	site_dump(out->site, &stored);
+	world_crash(world, 2);
+	world_make(world, 2);
+	assert_ok(site_load(out->site, buf_str(&stored), world->now, NULL));
+	uint32_t sent = out->sent_to[0] + out->sent_to[1];
+	world_set_card(world, 2);
+	assert_int_equal(out->events[SITE_EVENT_OUTCAST], 2);
+	assert_non_null(strstr(out->outcast, "removed"));
+	world_run(world, 60 * (uint64_t)SECOND_US);
+	assert_int_equal(out->sent_to[0] + out->sent_to[1], sent);
+	assert_true(site_due(out->site) == UINT64_MAX);
+	world_free(world);
+	buf_free(&record);
+	buf_free(&stored);
+}
+
 static bool site_1_is_revoked_everywhere(struct world *world)
 {
 	return world_all_see(world, 1, SITE_REVOKED);
@@ -298,6 +349,55 @@ static void who_knows_an_elder_one_of_its_name_starts_and_says_so(void **state)
 	world_free(world);
 }
 
+/* ---- Names of those who were revoked ------------------------------------------------------------------------------- */
+
+/* Site2 is revoked, or was by then; site 3 has its name, and was made some time before or after that. Whichever is heard of first,
+ * all come to the same end. */
+static void the_name_of_a_revoked_site_is_taken_until_it_is_removed(void **state)
+{
+	(void)state;
+	struct {
+		bool claimed_first;
+		int64_t made_after_ms;
+		bool let_in;
+	} cases[] = {{false, 1000, false}, {true, 1000, false}, {false, -1000, true}, {true, -1000, true}};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct world *world = world_new(4);
+		struct buf record = {0};
+		for (uint32_t n = 0; n < 2; n++)
+			world_start(world, n);
+		world_introduce(world, 1, 0);
+		assert_true(world_until(world, world_agrees, 10));
+		world_removal(world, 2, SITE_REVOKE, 1, SIGNED, &record);
+		snprintf(world->nodes[3].name, sizeof(world->nodes[3].name), "Site2");
+		world->nodes[3].born_ms = world->now.wall_ms + cases[i].made_after_ms;
+		if (!cases[i].claimed_first)
+			add(world, 0, &record);
+		world_start(world, 3);
+		world_introduce(world, 3, 0);
+		world_run(world, 3 * (uint64_t)SECOND_US);
+		if (cases[i].claimed_first)
+			assert_int_equal(world_state(world, 1, 3), SITE_ALIVE);
+		if (cases[i].claimed_first)
+			add(world, 0, &record);
+		world_run(world, 20 * (uint64_t)SECOND_US);
+		for (uint32_t n = 0; n < 2; n++) {
+			assert_int_equal(world_state(world, n, 2), SITE_REVOKED);
+			assert_int_equal(world_state(world, n, 3), cases[i].let_in ? SITE_ALIVE : SITE_STATES);
+		}
+		assert_int_equal(world->nodes[3].events[SITE_EVENT_OUTCAST] > 0, !cases[i].let_in);
+		assert_true(cases[i].let_in ||
+		            strstr(world->nodes[3].outcast, "was revoked, and keeps it until it is removed"));
+		/* Then the name is free. */
+		buf_clear(&record);
+		world_removal(world, 2, SITE_FORGET, 2, SIGNED, &record);
+		add(world, 0, &record);
+		assert_true(world_until(world, world_agrees, 60));
+		world_free(world);
+		buf_free(&record);
+	}
+}
+
 /* ---- Cards ---------------------------------------------------------------------------------------------------------- */
 
 static void a_forged_card_changes_nothing(void **state)
@@ -396,6 +496,9 @@ int main(void)
 		cmocka_unit_test(a_forged_removal_removes_nobody),
 		cmocka_unit_test(who_is_forgotten_frees_its_name),
 		cmocka_unit_test(a_removal_signed_anew_is_no_news_to_people),
+		cmocka_unit_test(only_what_changes_something_goes_to_all_at_once),
+		cmocka_unit_test(who_was_removed_stays_silent_after_a_restart),
+		cmocka_unit_test(the_name_of_a_revoked_site_is_taken_until_it_is_removed),
 		cmocka_unit_test(who_comes_later_learns_of_removals),
 		cmocka_unit_test(roots_spread),
 		cmocka_unit_test(a_younger_claimant_is_refused_at_both_ends),

@@ -291,6 +291,37 @@ static void of_two_sayings_the_later_or_worse_counts(void **state)
 	world_free(world);
 }
 
+/* Half a network says so after a partition, of one that we hear all the time: it denies before anybody takes it for lost. */
+static void who_was_heard_since_it_was_suspected_is_not_lost(void **state)
+{
+	(void)state;
+	struct world *world = world_of(3);
+	struct site *at = world->nodes[0].site;
+	struct member *member = &at->members[table_find(at, world_id(2))];
+	struct {
+		int64_t ago_ms;
+		bool since_start;
+		enum site_state state;
+	} cases[] = {
+		{0, true, SITE_SUSPECT}, {1999, true, SITE_SUSPECT},
+		{2000, true, SITE_LOST}, {-1, true, SITE_LOST}, /* the clock went back */
+		{0, false, SITE_LOST},                          /* it says so in the file */
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		world_run(world, 10 * (uint64_t)SECOND_US);
+		assert_true(world_until(world, world_agrees, 10));
+		uint32_t lost = world->nodes[0].lost_of[2];
+		member->heard_ms = world->now.wall_ms - cases[i].ago_ms;
+		member->flags = cases[i].since_start ? member->flags | MEMBER_HEARD : member->flags & (uint8_t)~MEMBER_HEARD;
+		at->now = world->now;
+		hear(world, 0, 2, member->incarnation, SITE_LOST);
+		assert_int_equal(member->state, cases[i].state);
+		assert_true(world_until(world, world_agrees, 10));
+		assert_int_equal(world->nodes[0].lost_of[2] - lost, cases[i].state == SITE_LOST);
+	}
+	world_free(world);
+}
+
 static void incarnations_wrap_around(void **state)
 {
 	(void)state;
@@ -352,6 +383,114 @@ static bool site_1_is_forgotten(struct world *world)
 	return world_all_see(world, 1, SITE_STATES);
 }
 
+/* ---- Knocking ------------------------------------------------------------------------------------------------------- */
+
+static int knock(struct world *world, uint32_t at, uint32_t whom)
+{
+	struct buf card = {0};
+	world_card(world, whom, &card);
+	int code = site_knock(world->nodes[at].site, buf_str(&card), world->now, NULL);
+	buf_free(&card);
+	return code;
+}
+
+/* It stopped, and what it knew is gone or of no use: nobody probes it, and it knows nobody. Its card alone brings it back. */
+static void who_left_and_knows_nobody_is_asked_back_in(void **state)
+{
+	(void)state;
+	struct world *world = world_of(4);
+	site_leave(world->nodes[3].site, world->now);
+	world_run(world, SECOND_US);
+	assert_true(world_all_see(world, 3, SITE_LEFT));
+	world_crash(world, 3);
+	world_start(world, 3);
+	world_run(world, 30 * (uint64_t)SECOND_US);
+	assert_true(world_all_see(world, 3, SITE_LEFT));
+	assert_ok(knock(world, 1, 3));
+	assert_true(world_until(world, world_agrees, 5));
+	world_free(world);
+}
+
+/* All have another address, and none has heard of another's. */
+static void all_have_moved(void **state)
+{
+	(void)state;
+	struct world *world = world_of(3);
+	for (uint32_t i = 0; i < 3; i++)
+		for (uint32_t k = 0; k < 3; k++)
+			world_cut(world, i, k, true);
+	for (uint32_t i = 0; i < 3; i++) {
+		world->nodes[i].moves++;
+		world_set_card(world, i);
+	}
+	world_run(world, 60 * (uint64_t)SECOND_US);
+	for (uint32_t i = 0; i < 3; i++)
+		for (uint32_t k = 0; k < 3; k++)
+			world_cut(world, i, k, false);
+	world_run(world, 60 * (uint64_t)SECOND_US);
+	assert_true(world_all_see(world, 0, SITE_LOST));
+	assert_true(site_is_alone(world->nodes[0].site));
+	struct site_address there = {.family = 4, .ip = {10, 1, 0, 1}, .port = 7000};
+	assert_false(site_is_met_at(world->nodes[0].site, &there));
+	assert_ok(knock(world, 1, 0)); /* site 0 was told where the two others are */
+	assert_ok(knock(world, 2, 0));
+	assert_true(world_until(world, world_agrees, 5));
+	assert_true(site_is_met_at(world->nodes[0].site, &there));
+	assert_false(site_is_alone(world->nodes[0].site));
+	world_free(world);
+}
+
+/* Whoever has seen a card can repeat it. */
+static void a_card_that_is_repeated_moves_little(void **state)
+{
+	(void)state;
+	struct world *world = world_of(3);
+	world_run(world, 10 * (uint64_t)SECOND_US);
+	struct site *at = world->nodes[0].site;
+	uint64_t epoch = site_epoch(at);
+	for (int i = 0; i < 100; i++)
+		assert_ok(knock(world, 0, 1));
+	assert_int_equal(at->hastened_count, 0); /* it is there */
+	assert_int_equal(site_epoch(at), epoch);
+	world_crash(world, 1);
+	world_run(world, 20 * (uint64_t)SECOND_US);
+	assert_int_equal(world_state(world, 0, 1), SITE_LOST);
+	uint64_t probes = site_counters(at)->probes;
+	for (int i = 0; i < 1000; i++) {
+		assert_ok(knock(world, 0, 1));
+		world_run(world, SECOND_US / 100);
+	}
+	assert_int_equal(world_state(world, 0, 1), SITE_LOST);
+	assert_in_range(site_counters(at)->probes - probes, 25, 75); /* two in a period, at the most */
+	world_free(world);
+}
+
+static void what_knocks_has_to_be_a_good_card(void **state)
+{
+	(void)state;
+	struct world *world = world_of(3);
+	struct buf record = {0};
+	world_removal(world, 2, SITE_REVOKE, 1, SIGNED, &record);
+	assert_int_equal(site_knock(world->nodes[0].site, buf_str(&record), world->now, NULL), ERR_INVALID);
+	assert_int_equal(site_knock(world->nodes[0].site, STR("x"), world->now, NULL), ERR_VERSION);
+	assert_ok(world_add(world, 0, &record));
+	world->nodes[2].version++;
+	assert_int_equal(knock(world, 0, 2), ERR_CONFLICT);
+	assert_ok(knock(world, 0, 0)); /* its own: that is nobody else */
+	world_crash(world, 1);
+	world_make(world, 1);
+	assert_ok(knock(world, 1, 1)); /* also before it has said anything */
+	assert_int_equal(world->nodes[0].site->hastened_count, 0);
+	world->nodes[1].version++;
+	buf_clear(&record);
+	world_card(world, 1, &record);
+	memcpy(record.at + record.length - FORGED.length, FORGED.at, FORGED.length);
+	assert_int_equal(site_knock(world->nodes[0].site, buf_str(&record), world->now, NULL), ERR_INVALID);
+	assert_int_equal(world->nodes[0].site->hastened_count, 0);
+	world_free(world);
+	buf_free(&record);
+}
+
 static void who_is_lost_for_long_is_dropped_where_that_is_set(void **state)
 {
 	(void)state;
@@ -389,7 +528,12 @@ int main(void)
 		cmocka_unit_test(a_partition_heals_by_itself),
 		cmocka_unit_test(who_is_cut_off_finds_back_alone),
 		cmocka_unit_test(of_two_sayings_the_later_or_worse_counts),
+		cmocka_unit_test(who_was_heard_since_it_was_suspected_is_not_lost),
 		cmocka_unit_test(incarnations_wrap_around),
+		cmocka_unit_test(who_left_and_knows_nobody_is_asked_back_in),
+		cmocka_unit_test(all_have_moved),
+		cmocka_unit_test(a_card_that_is_repeated_moves_little),
+		cmocka_unit_test(what_knocks_has_to_be_a_good_card),
 		cmocka_unit_test(nobody_is_silenced_by_a_number),
 		cmocka_unit_test(who_starts_with_an_old_number_takes_a_new_one),
 		cmocka_unit_test(who_is_lost_for_long_is_dropped_where_that_is_set),

@@ -33,6 +33,23 @@ static void host_card(void *context, struct str bytes)
 	arena_free(&arena);
 }
 
+static void host_record(void *context, struct str bytes)
+{
+	struct node *node = context;
+	struct site_record record;
+	assert_int_equal(site_record_parse(bytes, &record, NULL), 0);
+	if (record.kind == SITE_CARD)
+		host_card(context, bytes);
+	else
+		node->outcast += trust_check_record(node->world->roots, &record, NOW_MS, NULL);
+}
+
+static struct str host_removal(void *context, site_id id)
+{
+	const struct node *node = context;
+	return id == node->removed ? buf_str(&node->removal) : STR("");
+}
+
 static void push(struct world *world, int from, int to, struct str bytes)
 {
 	struct packet packet = {.from = from, .to = to};
@@ -87,6 +104,8 @@ static void start(struct node *node)
 	struct trust_seal_host host = {.context = node,
 	                               .certificate = host_certificate,
 	                               .card = host_card,
+	                               .record = host_record,
+	                               .removal = host_removal,
 	                               .send = host_send,
 	                               .reply = host_reply,
 	                               .opened = host_opened};
@@ -136,6 +155,7 @@ void world_free(struct world *world)
 		trust_seal_free(node->seal);
 		free_holder(&node->holder);
 		buf_free(&node->card);
+		buf_free(&node->removal);
 		buf_free(&node->last);
 		for (int k = 0; k < node->known_count; k++)
 			buf_free(&node->known[k]);

@@ -25,10 +25,13 @@ struct node {
 	site_id known_ids[KNOWN_MOST];
 	struct buf known[KNOWN_MOST]; /* certificates */
 	int known_count;
-	int asked;       /* for certificates */
-	int cards;       /* brought by greetings */
-	uint64_t opened; /* over all starts */
-	struct buf last; /* what was opened last */
+	int asked;          /* for certificates */
+	int cards;          /* brought by greetings, or for all to read */
+	int outcast;        /* times that it was told that it is shut out, by who may */
+	site_id removed;    /* whom it has shut out, */
+	struct buf removal; /* by this record */
+	uint64_t opened;    /* over all starts */
+	struct buf last;    /* what was opened last */
 	site_id last_from;
 	struct trust_seal_counters before; /* of earlier starts */
 };
