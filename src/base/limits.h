@@ -28,6 +28,12 @@ enum {
 	LIMIT_TLS_PEER_CHAIN_BYTES = 32 << 10, /* certificates that the other side may show */
 	LIMIT_TLS_CHAIN = 8,                   /* certificates between one and its root */
 
+	LIMIT_API_LIST = 200,        /* items of a page that the API lists */
+	LIMIT_API_LISTENERS = 64,    /* that follow changes at a time */
+	LIMIT_ENGINE_WAITS = 1024,   /* requests that wait for an operation to be applied, or for a change */
+	LIMIT_ENGINE_WAIT_S = 300,   /* that `Prefer: wait=N` may ask for */
+	LIMIT_ENGINE_EARLY = 256,    /* operations answered before they were done, of which it is remembered what became */
+	LIMIT_ENGINE_CHANGES = 4096, /* remembered, for those who follow them */
 	LIMIT_API_BODY_BYTES = 64 << 10, /* of a request to the agent's own API */
 
 	/* requests that may be tried at several sites */
@@ -67,6 +73,61 @@ enum {
 		4096,                      /* one, or a request for one (DER); a site's has to fit into its card as well */
 	LIMIT_TRUST_TOKEN_BYTES = 320, /* the text of a join token */
 
+	/* descriptions of applications */
+	LIMIT_GLUE_FILE_BYTES = 1 << 20,
+	LIMIT_GLUE_SERVICES = 64,
+	LIMIT_GLUE_TYPES = 512,
+	LIMIT_GLUE_TEMPLATES = 4096,   /* of all types together, and of all their operations */
+	LIMIT_GLUE_OPERATIONS = 64,    /* of one type */
+	LIMIT_GLUE_FACETS = 16,        /* of one type */
+	LIMIT_GLUE_POINTERS = 128,     /* of one type */
+	LIMIT_GLUE_SEGMENTS = 32,      /* of a path */
+	LIMIT_GLUE_VARIABLES = 8,      /* of a template */
+	LIMIT_GLUE_NAME_BYTES = 128,   /* of a service, a type, an operation, a variable, a header */
+	LIMIT_GLUE_TEXT_BYTES = 512,   /* of a template, a pointer, a query, any other text */
+	LIMIT_GLUE_PREFIXES = 8,       /* of one service */
+	LIMIT_GLUE_HEADERS = 16,       /* of one service's credentials */
+	LIMIT_GLUE_STATUSES = 8,       /* that blame a credential */
+	LIMIT_GLUE_RULES = 128,        /* resolutions of one type */
+	LIMIT_GLUE_VALUES = 16,        /* methods, contents, query members or their values, of one operation */
+	LIMIT_GLUE_NESTING = 256,      /* of JSON that ids are looked for in */
+	LIMIT_GLUE_VALUE_BYTES = 2048, /* a longer value is no id and no link */
+	LIMIT_GLUE_MEMBER_BYTES =
+		256, /* of a name in a pointer: with every byte escaped (\\u0041), it fits into a value's */
+	LIMIT_GLUE_PLACES_NODES = 4096,
+	LIMIT_GLUE_COMPARE_BYTES = 16 << 20,   /* of a body that is compared */
+	LIMIT_GLUE_FINDINGS = 100,             /* told of one file */
+	LIMIT_GLUE_EXPLAINED_BYTES = 16 << 20, /* a body that `cheops app explain` is given */
+	LIMIT_GLUE_OPENAPI_BYTES = 64 << 20,   /* a file that `cheops app import` reads */
+
+	/* the store */
+	LIMIT_STORE_KEY_BYTES = 480,   /* with what the store adds, LMDB takes 511 */
+	LIMIT_STORE_INDEX_BYTES = 508, /* key in an index and key of the row, together */
+	LIMIT_STORE_ROW_BYTES = 16 << 20,
+	LIMIT_STORE_ROW_VERSION = 65535,
+	LIMIT_STORE_TABLES = 32,
+	LIMIT_STORE_INDEXES = 4,     /* of one table */
+	LIMIT_STORE_NAME_BYTES = 32, /* of a table or index */
+	LIMIT_STORE_READERS = 126,   /* at a time */
+	LIMIT_STORE_UNSYNCED = 1024, /* commits that a crash of the memory engine can lose */
+	LIMIT_STORE_DEFAULT_GB = 64, /* what is used of the file, where the configuration does not say */
+
+	/* replicated resources */
+	LIMIT_REPLICA_MEMBERS = 64,
+	LIMIT_REPLICA_CLASSES = 64,            /* operations that the rules of one replicant tell apart */
+	LIMIT_REPLICA_OPERATIONS = 4096,       /* of one replicant, not yet executed everywhere */
+	LIMIT_REPLICA_MESSAGE_BYTES = 1 << 20, /* between members */
+	LIMIT_REPLICA_HEAD_BYTES = 16 << 10,   /* of a request, as it travels */
+	LIMIT_REPLICA_BODY_BYTES = 64 << 10,   /* a longer body travels as a blob */
+	LIMIT_REPLICA_READ_BYTES = 4 << 20,    /* of a body that ids are looked for in, and so is read as a whole */
+	LIMIT_REPLICA_BLOB_GB = 1024,          /* of any other body */
+	LIMIT_REPLICA_SECRET_BYTES = 16 << 10,
+	LIMIT_REPLICA_REFERENCES = 64,    /* of one request */
+	LIMIT_REPLICA_ANSWER_BYTES = 512, /* kept of a service's answer, for people */
+	LIMIT_REPLICA_QUEUE = 256,        /* requests of users that wait for their turn on one replicant */
+	LIMIT_REPLICA_KEY_BYTES = 400,    /* of an Idempotency-Key with whom it is from */
+	LIMIT_REPLICA_NAME_BYTES = 200,   /* of a service, a type, a local id */
+
 	/* the agent's configuration */
 	LIMIT_AGENT_FILE_BYTES = 1 << 20,
 	LIMIT_AGENT_NAME_BYTES = 128,    /* of a site, a service, a version, a tag */
@@ -80,6 +141,7 @@ enum {
 	LIMIT_AGENT_PEM_BYTES = 1 << 20, /* a certificate with its chain, a key, a list of roots */
 	LIMIT_AGENT_HOST_BYTES = 253,    /* of a name that an instance has to prove */
 	LIMIT_AGENT_THREADS = 64,
+	LIMIT_AGENT_CREDENTIAL_BYTES = 8 << 10, /* of this agent, for a service */
 	LIMIT_AGENT_HEADER_BYTES = 64,          /* name of a header that carries a scope */
 	LIMIT_AGENT_PREFIX_BYTES = 32,          /* what stands before the UUID of a request id */
 	LIMIT_AGENT_TIMEOUT_S = 86400,          /* any of `timeouts` */

@@ -12,6 +12,8 @@ int yaml_vfail(const struct yaml_reader *reader, int code, yaml_mark_t mark, con
 	buf_vprintf(&text, format, arguments);
 	err_set(reader->err, code, TEXT_PATH_FMT ":%zu:%zu: %s", TEXT_PATH(reader->path), mark.line + 1, mark.column + 1,
 	        buf_c(&text));
+	if (reader->complained != NULL)
+		reader->complained(reader->context, code, mark, buf_str(&text));
 	buf_free(&text);
 	return code;
 }

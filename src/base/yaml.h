@@ -35,6 +35,9 @@ struct yaml_reader {
 	const struct yaml_format *format;
 	struct hash_key hash_key;
 	struct err *err;
+	/* Also told of each complaint, without the place before the text; may be NULL. For those who go on after the first. */
+	void (*complained)(void *context, int code, yaml_mark_t mark, struct str text);
+	void *context;
 	yaml_document_t *document; /* set by yaml_read() */
 	size_t entries;            /* of all mappings met so far */
 };

@@ -47,7 +47,7 @@ void http_loop_free(struct http_loop *loop);
 /* After the last round, by whoever owned it: runs the tasks that were posted and not run. */
 void http_loop_finish(struct http_loop *loop);
 
-/* Runs until http_loop_stop(), which any thread may call. */
+/* Runs until http_loop_stop(), which any thread may call; it may run again. */
 void http_loop_run(struct http_loop *loop);
 void http_loop_stop(struct http_loop *loop);
 
@@ -342,10 +342,23 @@ const char *http_conn_error_text(const struct http_conn *conn);
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------- */
 
-/* One request of our own and its whole answer, on a connection of its own: for commands and for the agent's control, not for
- * the data plane. */
+/* One request of our own and its whole answer: for commands, for the agent's control, and for what runs later than its user
+ * waits; not for the data plane. */
 struct http_call;
 struct http_call_answer;
+
+/* Connections that are kept for the next call to the same address with the same TLS, in one loop. */
+struct http_pool;
+
+struct http_pool *http_pool_new(struct http_loop *loop);
+/* Closes those that are idle. No call with it is under way. */
+void http_pool_free(struct http_pool *pool);
+
+enum http_piece {
+	HTTP_PIECE_TAKEN,
+	HTTP_PIECE_FULL,    /* taken, and no more until http_call_go_on() */
+	HTTP_PIECE_REFUSED, /* it is not what was asked for: the call has failed */
+};
 
 struct http_call_options {
 	struct http_address address;
@@ -354,9 +367,16 @@ struct http_call_options {
 	const char *method;
 	struct str target;
 	struct str content_type; /* "" without a body */
+	struct str fields;       /* complete lines, "Accept: text/plain\r\n", or "" */
 	struct str body;
-	uint64_t timeout_ms; /* for all of it */
-	size_t answer_bytes; /* the longest answer that is taken */
+	int body_fd; /* with body_bytes: behind `body`, so many bytes of a file. It stays the caller's, open until the end */
+	uint64_t body_bytes;    /* 0: no file */
+	struct http_pool *pool; /* NULL: on a connection of its own */
+	bool repeatable;        /* may be sent again where a kept connection turned out to be closed */
+	uint64_t timeout_ms;    /* for all of it; where a file is sent, or the answer comes in pieces: without a byte */
+	size_t answer_bytes;    /* the longest answer that is taken */
+	/* Gets the body of a 2xx answer as it comes, instead of `done`; NULL: it is collected. */
+	enum http_piece (*piece)(void *context, const struct http_head *head, struct str bytes);
 	void (*done)(void *context, const struct http_call_answer *answer);
 	/* After the handshake, before anything is sent: may the request go there? Returns 0, or the text is the error. */
 	int (*check)(void *context, struct str certificate_der, struct err *err);
@@ -367,6 +387,8 @@ struct http_call_options {
 struct http_call_answer {
 	int code;
 	struct err err;
+	bool sent;                    /* something of the request may have reached the other side */
+	const struct http_head *head; /* with code 0 */
 	unsigned status;
 	struct str content_type;
 	struct str body;
@@ -375,6 +397,8 @@ struct http_call_answer {
 /* Everything is copied. 0, and `done` runs exactly once, later; or a negative code, and it does not. */
 int http_call_start(struct http_call **call, struct http_loop *loop, const struct http_call_options *options,
                     struct err *err);
+/* There is room for more pieces. */
+void http_call_go_on(struct http_call *call);
 /* Ends one that is under way, without `done`. */
 void http_call_cancel(struct http_call *call);
 /* The same, waiting: runs a loop of its own until the answer is there, which the caller frees with buf_free(). */

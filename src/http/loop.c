@@ -378,4 +378,5 @@ void http_loop_run(struct http_loop *loop)
 		run_timers(loop);
 		release_dead(loop);
 	}
+	atomic_store_explicit(&loop->stop, false, memory_order_relaxed); /* it may run again */
 }

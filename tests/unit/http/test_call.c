@@ -19,6 +19,8 @@ static struct server {
 	size_t piece;         /* bytes sent at once; 0: all */
 	bool mute;            /* neither answers nor closes */
 	bool hasty;           /* answers without reading, and closes with a reset */
+	bool keeps;           /* the connection stays open for another request */
+	int accepted;         /* connections so far */
 	struct http_tls *tls; /* NULL: plain */
 	struct buf request;
 	struct visit *visits; /* under way */
@@ -67,6 +69,11 @@ static void visit_answer(struct visit *visit)
 		http_loop_again(loop, &visit->conn.source);
 		return;
 	}
+	if (server.keeps) {
+		visit->sent = 0;
+		buf_clear(&server.request);
+		return;
+	}
 	if (server.hasty)
 		http_conn_reset_on_close(&visit->conn);
 	visit_close(visit);
@@ -98,6 +105,7 @@ static void server_accept(struct http_listener *listener, int fd, const struct s
 	server.visits = visit;
 	visit->conn.changed = visit_changed;
 	visit->conn.source.release = visit_free;
+	server.accepted++;
 	buf_clear(&server.request);
 	assert_int_equal(http_conn_init(&visit->conn, loop, fd, &err), 0);
 	if (server.tls)
@@ -140,6 +148,8 @@ struct outcome {
 	char text[LIMIT_ERROR_TEXT_BYTES];
 	unsigned status;
 	struct buf type, body;
+	bool sent;
+	char location[32]; /* a field of the answer */
 };
 
 static void note(void *context, const struct http_call_answer *answer)
@@ -148,6 +158,10 @@ static void note(void *context, const struct http_call_answer *answer)
 	outcome->times++;
 	outcome->code = answer->code;
 	outcome->status = answer->status;
+	outcome->sent = answer->sent;
+	const struct http_field *location = answer->head ? http_find_named(answer->head, STR("location")) : NULL;
+	struct str where = location ? http_field_value(answer->head, location) : STR("");
+	snprintf(outcome->location, sizeof(outcome->location), "%.*s", STR_FMT(where));
 	snprintf(outcome->text, sizeof(outcome->text), "%s", answer->err.text);
 	buf_put(&outcome->type, answer->content_type);
 	buf_put(&outcome->body, answer->body);
@@ -609,6 +623,151 @@ static void a_root_that_is_not_trusted_is_told(void **state)
 	server_stop();
 }
 
+/* ---- Kept connections -------------------------------------------------------------------------------------------- */
+
+static struct outcome ask_with(struct http_pool *pool, bool repeatable)
+{
+	struct outcome outcome = {0};
+	struct http_call_options options = get(&outcome);
+	options.pool = pool;
+	options.repeatable = repeatable;
+	options.method = "POST";
+	options.fields = STR("X-Kept: yes\r\n");
+	struct http_call *call;
+	struct err err = {0};
+	assert_int_equal(http_call_start(&call, loop, &options, &err), 0);
+	assert_int_equal(outcome.times, 0);
+	run_bounded();
+	assert_int_equal(outcome.times, 1);
+	return outcome;
+}
+
+static void serve_kept(struct str answer)
+{
+	server = (struct server){.answer = answer, .keeps = true};
+	server_start();
+}
+
+static const struct str kept_answer = STR_INIT("HTTP/1.1 201 Created\r\nLocation: /x/1\r\nContent-Length: 2\r\n\r\nok");
+
+static void a_connection_serves_again(void **state)
+{
+	(void)state;
+	serve_kept(kept_answer);
+	struct http_pool *pool = http_pool_new(loop);
+	for (int i = 0; i < 5; i++) {
+		struct outcome outcome = ask_with(pool, i % 2 == 0);
+		assert_int_equal(outcome.status, 201);
+		assert_string_equal(buf_c(&outcome.body), "ok");
+		assert_string_equal(outcome.location, "/x/1");
+		forget(&outcome);
+	}
+	assert_int_equal(server.accepted, 1);
+	http_pool_free(pool);
+	server_stop();
+}
+
+static void a_server_that_wants_no_more_gets_a_new_connection(void **state)
+{
+	(void)state;
+	serve_kept(STR("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"));
+	struct http_pool *pool = http_pool_new(loop);
+	for (int i = 0; i < 2; i++) {
+		struct outcome outcome = ask_with(pool, true);
+		assert_int_equal(outcome.code, 0);
+		forget(&outcome);
+	}
+	assert_int_equal(server.accepted, 2);
+	http_pool_free(pool);
+	server_stop();
+}
+
+/* The server closes what is idle, at the very moment at which the next request sets out. */
+static void what_was_closed_meanwhile_is_repeated_or_told(void **state)
+{
+	(void)state;
+	for (int repeatable = 0; repeatable < 2; repeatable++) {
+		serve_kept(kept_answer);
+		struct http_pool *pool = http_pool_new(loop);
+		struct outcome first = ask_with(pool, repeatable);
+		assert_int_equal(first.code, 0);
+		forget(&first);
+		struct outcome outcome = {0};
+		struct http_call_options options = get(&outcome);
+		options.pool = pool;
+		options.repeatable = repeatable;
+		struct http_call *call;
+		struct err err = {0};
+		assert_int_equal(http_call_start(&call, loop, &options, &err), 0);
+		http_conn_reset_on_close(&server.visits->conn);
+		visit_close(server.visits);
+		run_bounded();
+		assert_int_equal(outcome.times, 1);
+		assert_int_equal(outcome.code, repeatable ? 0 : ERR_UNAVAILABLE);
+		assert_true(outcome.sent); /* where it failed, nobody can tell */
+		assert_int_equal(server.accepted, repeatable ? 2 : 1);
+		forget(&outcome);
+		http_pool_free(pool);
+		server_stop();
+	}
+}
+
+/* The server dies with the request: that the second try could not leave says nothing of the first. */
+static void what_was_sent_before_may_have_run(void **state)
+{
+	(void)state;
+	serve_kept(kept_answer);
+	struct http_pool *pool = http_pool_new(loop);
+	struct outcome first = ask_with(pool, true);
+	forget(&first);
+	struct outcome outcome = {0};
+	struct http_call_options options = get(&outcome);
+	options.pool = pool;
+	options.repeatable = true;
+	struct http_call *call;
+	struct err err = {0};
+	assert_int_equal(http_call_start(&call, loop, &options, &err), 0);
+	http_conn_reset_on_close(&server.visits->conn);
+	visit_close(server.visits);
+	server_stop();
+	run_bounded();
+	assert_int_equal(outcome.times, 1);
+	assert_int_equal(outcome.code, ERR_UNAVAILABLE);
+	assert_true(outcome.sent);
+	forget(&outcome);
+	http_pool_free(pool);
+}
+
+static void what_never_left_is_told(void **state)
+{
+	(void)state;
+	serve_kept(kept_answer);
+	server_stop();
+	struct outcome outcome = ask_server();
+	assert_int_equal(outcome.code, ERR_UNAVAILABLE);
+	assert_false(outcome.sent);
+	forget(&outcome);
+}
+
+static void a_kept_connection_can_be_called_off(void **state)
+{
+	(void)state;
+	serve_kept(kept_answer);
+	struct http_pool *pool = http_pool_new(loop);
+	struct outcome first = ask_with(pool, true);
+	forget(&first);
+	struct outcome outcome = {0};
+	struct http_call_options options = get(&outcome);
+	options.pool = pool;
+	struct http_call *call;
+	struct err err = {0};
+	assert_int_equal(http_call_start(&call, loop, &options, &err), 0);
+	http_call_cancel(call);
+	http_pool_free(pool);
+	assert_int_equal(outcome.times, 0);
+	server_stop();
+}
+
 #define test(name) cmocka_unit_test_setup_teardown(name, make_loop, drop_loop)
 
 int main(void)
@@ -626,6 +785,12 @@ int main(void)
 		test(an_answer_before_the_request_was_read_counts),
 		test(an_answer_to_head_has_no_body),
 		test(waiting_brings_the_error),
+		test(a_connection_serves_again),
+		test(a_server_that_wants_no_more_gets_a_new_connection),
+		test(what_was_closed_meanwhile_is_repeated_or_told),
+		test(what_was_sent_before_may_have_run),
+		test(what_never_left_is_told),
+		test(a_kept_connection_can_be_called_off),
 		cmocka_unit_test_setup_teardown(a_call_by_tls_looks_before_it_asks, make_pairs, drop_pairs),
 		cmocka_unit_test_setup_teardown(whoever_is_refused_never_sees_the_request, make_pairs, drop_pairs),
 		cmocka_unit_test_setup_teardown(a_root_that_is_not_trusted_is_told, make_pairs, drop_pairs),
