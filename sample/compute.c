@@ -16,8 +16,10 @@
 #include "fields.h"
 #include "identity.h"
 #include "limits.h"
+#include "login.h"
 #include "memory.h"
 #include "peers.h"
+#include "record.h"
 #include "server.h"
 #include "sha256.h"
 #include "store.h"
@@ -199,6 +201,8 @@ static struct reply store_server(struct request *request, const struct plan *pla
 {
 	struct compute *compute = request->state;
 	json_t *record = record_of(plan);
+	if (request->user != NULL)
+		json_object_set_new(record, LOGIN_OWNER, need(json_string(request->user)));
 	int status = store_put(compute->servers, record);
 	if (status == 0)
 		return reply_created("servers", record);
@@ -213,8 +217,9 @@ static struct reply create(struct request *request)
 {
 	struct plan plan = {0};
 	struct reply reply;
-	if (read_plan(request->json, &plan, &reply) && fetch_image(request, &plan, &reply) &&
-	    take_port(request, &plan, &reply))
+	struct compute *compute = request->state;
+	if (read_plan(request->json, &plan, &reply) && record_quota_left(compute->servers, request, "servers", &reply) &&
+	    fetch_image(request, &plan, &reply) && take_port(request, &plan, &reply))
 		reply = store_server(request, &plan);
 	json_decref(plan.port);
 	json_decref(plan.image_record);

@@ -12,6 +12,9 @@ enum {
 	LIMIT_ID_BYTES = 255,                   /* an id in a path or a body */
 	LIMIT_NAME_BYTES = 255,                 /* a resource's name */
 	LIMIT_RECORDS = 100000,                 /* of one collection */
+	LIMIT_POOL_SIZE = 1000000000,           /* of a pool, and of a change of it */
+	LIMIT_POOL_NOTES = 10000,               /* of one pool */
+	LIMIT_TOKEN_S = 86400,                  /* how long a token is good for at the most */
 	LIMIT_CONNECT_MS = 5000,                /* until another service accepts a connection */
 	LIMIT_SILENCE_S = 60,                   /* another service that sends nothing for this long has failed */
 	LIMIT_IDLE_HANDLES = 256,               /* connections to other services, kept for the next call */

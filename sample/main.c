@@ -10,7 +10,9 @@
 
 #include "access_log.h"
 #include "disk.h"
+#include "limits.h"
 #include "listener.h"
+#include "login.h"
 #include "memory.h"
 #include "peers.h"
 #include "server.h"
@@ -19,11 +21,12 @@ enum { EXIT_USAGE = 2 };
 
 static const char help[] =
 	"usage: cheops-sample SERVICE --listen HOST:PORT --data DIR [--forward MODE] [--access-log FILE]\n"
+	"                             [--quota N] [--token-key FILE]\n"
 	"\n"
 	"One of three small REST services that work together:\n"
 	"  image      images: records, and their bytes\n"
 	"  compute    servers, which boot from images\n"
-	"  network    ports on the site's flat network\n"
+	"  network    ports on the site's flat network, and pools\n"
 	"\n"
 	"Options:\n"
 	"  --listen HOST:PORT   where to serve; port 0 takes a free one, and says which\n"
@@ -36,6 +39,8 @@ static const char help[] =
 	"                         header=NAME  NAME\n"
 	"                         none         none\n"
 	"  --access-log FILE    append one JSON line per request, with all of its headers\n"
+	"  --quota N            at most N images, servers or pools: 403 for more\n"
+	"  --token-key FILE     ask everybody for a token that was made with this key: POST /tokens makes one\n"
 	"  -h, --help           this help\n"
 	"\n"
 	"Environment:\n"
@@ -51,7 +56,8 @@ static const struct service *const services[] = {&compute_service, &image_servic
 
 struct arguments {
 	const struct service *service;
-	const char *listen, *data, *forward, *access_log;
+	const char *listen, *data, *forward, *access_log, *quota, *token_key;
+	unsigned long quota_records;
 	const char *site;
 	char host[256]; /* for `site` */
 };
@@ -71,6 +77,7 @@ static int parse_options(int argc, char **argv, struct arguments *arguments)
 	static const struct option known[] = {
 		{"listen", required_argument, NULL, 'l'},  {"data", required_argument, NULL, 'd'},
 		{"forward", required_argument, NULL, 'f'}, {"access-log", required_argument, NULL, 'a'},
+		{"quota", required_argument, NULL, 'q'},   {"token-key", required_argument, NULL, 't'},
 		{"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
 	};
 	for (int option; (option = getopt_long(argc, argv, "h", known, NULL)) != -1;) {
@@ -79,6 +86,8 @@ static int parse_options(int argc, char **argv, struct arguments *arguments)
 		case 'd': arguments->data = optarg; break;
 		case 'f': arguments->forward = optarg; break;
 		case 'a': arguments->access_log = optarg; break;
+		case 'q': arguments->quota = optarg; break;
+		case 't': arguments->token_key = optarg; break;
 		case 'h': return fputs(help, stdout) < 0 || fflush(stdout) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 		default: fputs("Try: cheops-sample --help\n", stderr); return EXIT_USAGE; /* getopt_long said what is wrong */
 		}
@@ -103,6 +112,18 @@ static int parse_service(int argc, char **argv, struct arguments *arguments)
 	if (arguments->data == NULL || arguments->data[0] == '\0')
 		return wrong("--data DIR is missing", "");
 	return -1;
+}
+
+static int parse_quota(struct arguments *arguments)
+{
+	if (arguments->quota == NULL)
+		return -1;
+	char *end;
+	arguments->quota_records = strtoul(arguments->quota, &end, 10);
+	bool good = arguments->quota[0] >= '1' && arguments->quota[0] <= '9' && *end == '\0';
+	return good && arguments->quota_records <= LIMIT_RECORDS
+	           ? -1
+	           : wrong("--quota must be a number from 1 to 100000, not ", arguments->quota);
 }
 
 /* What is set but empty counts as not set. */
@@ -131,6 +152,8 @@ static int parse(int argc, char **argv, struct arguments *arguments, struct peer
 	int status = parse_options(argc, argv, arguments);
 	if (status < 0)
 		status = parse_service(argc, argv, arguments);
+	if (status < 0)
+		status = parse_quota(arguments);
 	if (status >= 0)
 		return status;
 	if (arguments->forward == NULL)
@@ -225,20 +248,29 @@ static int serve(const struct arguments *arguments, const struct server_options 
 	return EXIT_SUCCESS;
 }
 
+static int run_with(const struct arguments *arguments, struct server_options *options)
+{
+	if (arguments->access_log != NULL && (options->log = access_log_open(arguments->access_log)) == NULL)
+		return EXIT_FAILURE;
+	if (arguments->token_key != NULL && (options->login = login_open(arguments->token_key)) == NULL)
+		return EXIT_FAILURE;
+	options->peers->client = client_open();
+	int status = serve(arguments, options);
+	client_close(options->peers->client);
+	return status;
+}
+
 static int run(const struct arguments *arguments, struct peers *peers)
 {
 	if (!take_data(arguments))
 		return EXIT_FAILURE;
-	struct server_options options = {
-		.service = arguments->service, .site = arguments->site, .data = arguments->data, .peers = peers};
-	if (arguments->access_log != NULL) {
-		options.log = access_log_open(arguments->access_log);
-		if (options.log == NULL)
-			return EXIT_FAILURE;
-	}
-	peers->client = client_open();
-	int status = serve(arguments, &options);
-	client_close(peers->client);
+	struct server_options options = {.service = arguments->service,
+	                                 .site = arguments->site,
+	                                 .data = arguments->data,
+	                                 .peers = peers,
+	                                 .quota = (unsigned)arguments->quota_records};
+	int status = run_with(arguments, &options);
+	login_close(options.login);
 	access_log_close(options.log);
 	return status;
 }

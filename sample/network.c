@@ -1,5 +1,5 @@
 /*
- * The network service: one flat network, and ports on it.
+ * The network service: one flat network, and ports on it. Its pools are in pool.c.
  *
  * The network, 10.X.0.0/16, is made at the first start, X from the name of the site so that sites differ, and kept. Which
  * addresses are taken is known from the ports that are stored. An address is given again only after its port was deleted,
@@ -16,6 +16,7 @@
 #include "identity.h"
 #include "limits.h"
 #include "memory.h"
+#include "pool.h"
 #include "server.h"
 #include "store.h"
 
@@ -27,7 +28,7 @@ enum {
 };
 
 struct network {
-	struct store *networks, *ports;
+	struct store *networks, *ports, *pools;
 	char id[UUID_BYTES];
 	unsigned second_byte; /* the X of 10.X.0.0 */
 	pthread_mutex_t lock; /* of the two below */
@@ -192,6 +193,7 @@ static int make_network(struct network *network, const char *site)
 static void stop(void *context)
 {
 	struct network *network = context;
+	store_close(network->pools);
 	store_close(network->ports);
 	store_close(network->networks);
 	pthread_mutex_destroy(&network->lock);
@@ -246,7 +248,8 @@ static void *start(const char *data, const char *site)
 	pthread_mutex_init(&network->lock, NULL);
 	network->networks = store_open(data, "networks");
 	network->ports = store_open(data, "ports");
-	if (network->networks == NULL || network->ports == NULL)
+	network->pools = store_open(data, "pools");
+	if (network->networks == NULL || network->ports == NULL || network->pools == NULL)
 		goto failed;
 	if (is_first_start(network)) {
 		int status = make_network(network, site);
@@ -264,6 +267,12 @@ failed:
 	return NULL;
 }
 
+struct store *pools_of(const struct request *request)
+{
+	const struct network *network = request->state;
+	return network->pools;
+}
+
 static const struct route routes[] = {
 	{.method = "GET", .pattern = "/networks", .handle = list_networks},
 	{.method = "GET", .pattern = "/networks/{id}", .handle = get_network},
@@ -271,6 +280,14 @@ static const struct route routes[] = {
 	{.method = "POST", .pattern = "/ports", .body = ROUTE_JSON, .handle = create},
 	{.method = "GET", .pattern = "/ports/{id}", .handle = get},
 	{.method = "DELETE", .pattern = "/ports/{id}", .handle = delete},
+	{.method = "GET", .pattern = "/pools", .handle = pool_list},
+	{.method = "POST", .pattern = "/pools", .body = ROUTE_JSON, .handle = pool_create},
+	{.method = "GET", .pattern = "/pools/{id}", .handle = pool_get},
+	{.method = "PUT", .pattern = "/pools/{id}", .body = ROUTE_JSON, .handle = pool_put},
+	{.method = "PATCH", .pattern = "/pools/{id}", .body = ROUTE_PATCH, .handle = pool_patch},
+	{.method = "DELETE", .pattern = "/pools/{id}", .handle = pool_delete},
+	{.method = "POST", .pattern = "/pools/{id}/grow", .body = ROUTE_JSON, .handle = pool_grow},
+	{.method = "POST", .pattern = "/pools/{id}/notes", .body = ROUTE_JSON, .handle = pool_note},
 	{.pattern = NULL},
 };
 

@@ -12,6 +12,7 @@
 
 #include "access_log.h"
 #include "limits.h"
+#include "login.h"
 #include "memory.h"
 #include "routing.h"
 
@@ -168,6 +169,17 @@ static void check_body_headers(struct request *request)
 		request_refuse(request, refusal);
 }
 
+static void begin_route(struct request *request)
+{
+	login_check(request);
+	if (request->refused)
+		return;
+	if (takes_json(request))
+		check_body_headers(request);
+	else if (request->route->body == ROUTE_STREAM)
+		request->route->begin(request);
+}
+
 static void begin(struct server *server, struct request *request, const char *path)
 {
 	request->begun = true;
@@ -177,10 +189,8 @@ static void begin(struct server *server, struct request *request, const char *pa
 	request->route = routing_find(server->options.service->routes, request->method, path, &request->id, &refusal);
 	if (request->route == NULL)
 		request_refuse(request, refusal);
-	else if (takes_json(request))
-		check_body_headers(request);
-	else if (request->route->body == ROUTE_STREAM)
-		request->route->begin(request);
+	else
+		begin_route(request);
 }
 
 static void collect(struct request *request, const char *bytes, size_t length)
@@ -272,6 +282,7 @@ static void on_end(void *context, struct MHD_Connection *connection, void **requ
 	json_decref(request->json);
 	free(request->body);
 	free(request->target);
+	free(request->user);
 	free(request->id);
 	free(request);
 	*request_context = NULL;

@@ -21,6 +21,7 @@
 
 struct MHD_Connection;
 struct access_log;
+struct login;
 struct peers;
 struct request;
 
@@ -35,6 +36,7 @@ struct route {
 	const char *method;  /* GET also answers HEAD */
 	const char *pattern; /* may have one {id} */
 	enum route_body body;
+	bool open; /* needs no token (login.h) */
 	struct reply (*handle)(struct request *request);
 	/* Of a ROUTE_STREAM. `begin` may set request->refused. After it, `drop` is called exactly once, whatever happened. */
 	void (*begin)(struct request *request);
@@ -57,6 +59,7 @@ struct request {
 	void *state;  /* what the service's `start` returned */
 	char *id;     /* what stands for {id} in the path; NULL if the route has none */
 	json_t *json; /* the body of a ROUTE_JSON or ROUTE_PATCH, an object */
+	char *user;   /* who asks; NULL if nobody has to say */
 	void *stream; /* the route's own, between `begin` and `drop` */
 	bool refused; /* `refusal` is the answer; the handler is not called */
 	struct reply refusal;
@@ -91,6 +94,8 @@ struct server_options {
 	const char *data;
 	struct peers *peers;
 	struct access_log *log; /* or NULL */
+	struct login *login;    /* or NULL: anybody may ask */
+	unsigned quota;         /* records of one collection; 0: as many as there is room for */
 };
 
 struct server;

@@ -155,6 +155,14 @@ bool store_has(struct store *store, const char *id)
 	return has;
 }
 
+size_t store_count(struct store *store)
+{
+	pthread_mutex_lock(&store->records_lock);
+	size_t count = json_object_size(store->records);
+	pthread_mutex_unlock(&store->records_lock);
+	return count;
+}
+
 static bool has_room_for(struct store *store, const char *id)
 {
 	pthread_mutex_lock(&store->records_lock);

@@ -23,6 +23,8 @@ json_t *store_get(struct store *store, const char *id);
 
 bool store_has(struct store *store, const char *id);
 
+size_t store_count(struct store *store);
+
 /* All records in an array, oldest first. */
 json_t *store_list(struct store *store);
 

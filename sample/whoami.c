@@ -1,4 +1,5 @@
 /* What every service answers: that it lives, who it is, and whom it reaches. */
+#include "login.h"
 #include "memory.h"
 #include "peers.h"
 #include "routing.h"
@@ -46,6 +47,7 @@ static struct reply whoami(struct request *request)
 
 const struct route common_routes[] = {
 	{.method = "GET", .pattern = "/whoami", .handle = whoami},
-	{.method = "GET", .pattern = "/healthz", .handle = healthz},
+	{.method = "GET", .pattern = "/healthz", .open = true, .handle = healthz},
+	{.method = "POST", .pattern = "/tokens", .body = ROUTE_JSON, .open = true, .handle = login_post},
 	{.pattern = NULL},
 };

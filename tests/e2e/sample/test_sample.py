@@ -1,4 +1,5 @@
 """The sample services alone, without Cheops: what a client of each may rely on."""
+import base64
 import concurrent.futures
 import hashlib
 import http.client
@@ -57,6 +58,8 @@ def test_help():
     (["volume"], {}, "volume"),
     (["image", "compute"], {}, "one service at a time"),
     (["image", "--data", "d"], {}, "--listen HOST:PORT is missing"),
+    (["image", "--data", "d", "--listen", "127.0.0.1:0", "--quota", "none"], {}, "--quota must be a number"),
+    (["image", "--data", "d", "--listen", "127.0.0.1:0", "--quota", "0"], {}, "--quota must be a number"),
     (["image", "--listen", "127.0.0.1:0"], {}, "--data DIR is missing"),
     (["image", "--listen", "127.0.0.1:0", "--data", "d", "--forward", "all"], {}, "not all"),
     (["image", "--listen", "127.0.0.1:0", "--data", "d", "--forward", "header="], {}, "not header="),
@@ -530,6 +533,125 @@ def test_addresses_come_back_after_delete_only(start, tmp_path):
     assert network.ask("DELETE", f"/ports/{port['id']}").status == 204
     assert network.post("/ports", {}).json["address"] == port["address"]
     assert network.post("/ports", {}).status == 409
+
+
+# ---- pools --------------------------------------------------------------------------------------------------------------
+
+
+def test_life_of_a_pool(network):
+    made = network.post("/pools", {"name": "blue", "size": 23, "color": "sky"})
+    pool, path = made.json, f"/pools/{made.json['id']}"
+    assert made.status == 201 and made.headers["Location"] == path and is_uuid4(pool["id"])
+    assert (pool["size"], pool["notes"], pool["color"]) == (23, [], "sky")
+    assert network.post(f"{path}/grow", {"by": 13}).json["size"] == 36
+    assert network.post(f"{path}/grow", {"by": -12}).json["size"] == 24
+    assert network.post(f"{path}/notes", {"text": "one"}).status == 200
+    assert network.post(f"{path}/notes", {"text": "two"}).json["notes"] == ["one", "two"]
+    patched = network.ask("PATCH", path, json_body={"color": None, "size": 5}).json
+    assert patched == {name: value for name, value in {**pool, "size": 5, "notes": ["one", "two"]}.items() if name != "color"}
+    replaced = network.ask("PUT", path, json_body={"name": "red", "size": 29, "id": "mine", "created": "never"}).json
+    assert replaced == {"id": pool["id"], "created": pool["created"], "name": "red", "size": 29, "notes": []}
+    assert network.ask("GET", path).json == replaced
+    assert network.ask("GET", "/pools?name=red").json == {"pools": [replaced]}
+    assert network.ask("GET", "/pools?name=blue").json == {"pools": []}
+    assert network.ask("DELETE", path).status == 204
+    for method, there in (("GET", path), ("DELETE", path), ("PUT", path), ("POST", f"{path}/grow")):
+        assert network.ask(method, there, json_body={"name": "red", "by": 1}).status == 404
+
+
+def test_a_pool_has_a_name_of_its_own(network):
+    first = network.post("/pools", {"name": "blue"}).json
+    again = network.post("/pools", {"name": "blue"})
+    assert again.status == 409 and first["id"] in again.error
+    other = network.post("/pools", {"name": "red"}).json
+    assert network.ask("PATCH", f"/pools/{other['id']}", json_body={"name": "blue"}).status == 409
+    assert network.ask("PATCH", f"/pools/{first['id']}", json_body={"name": "blue", "size": 1}).status == 200
+    assert len(network.ask("GET", "/pools").json["pools"]) == 2
+
+
+def test_one_of_many_gets_the_name(network):
+    answers = at_once(20, lambda _: network.post("/pools", {"name": "blue"}).status)
+    assert sorted(answers) == [201] + 19 * [409]
+
+
+@pytest.mark.parametrize("path, body", [
+    ("/pools", {}), ("/pools", {"name": "x", "size": "5"}), ("/pools", {"name": "x", "size": 10 ** 12}),
+    ("/pools", {"name": "x", "notes": "none"}), ("grow", {}), ("grow", {"by": "5"}), ("grow", {"by": 10 ** 9}),
+    ("notes", {}), ("notes", {"text": ""}),
+])
+def test_pools_that_are_refused(network, path, body):
+    pool = network.post("/pools", {"name": "blue", "size": 1}).json
+    answer = network.post(path if path[0] == "/" else f"/pools/{pool['id']}/{path}", body)
+    assert answer.status == 400 and answer.error
+    assert network.ask("GET", "/pools").json == {"pools": [pool]}
+
+
+@pytest.mark.parametrize("service, path", [("image", "/images"), ("network", "/pools")])
+def test_quota(start, service, path):
+    instance = start(service, "--quota", "2")
+    first = instance.post(path, {"name": "a"}).json
+    assert instance.post(path, {"name": "b"}).status == 201
+    refused = instance.post(path, {"name": "c"})
+    assert refused.status == 403 and "quota of 2" in refused.error
+    assert instance.ask("PATCH", f"{path}/{first['id']}", json_body={"color": "red"}).status == 200
+    assert instance.ask("DELETE", f"{path}/{first['id']}").status == 204
+    assert instance.post(path, {"name": "c"}).status == 201
+
+
+# ---- who asks -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def guarded(start, tmp_path):
+    key = tmp_path / "key"
+    key.write_bytes(os.urandom(32))
+    return start("network", "--token-key", str(key))
+
+
+def bearer(service, user="ann", seconds=600, **more):
+    token = service.post("/tokens", {"user": user, "seconds": seconds}).json["token"]
+    return {"Authorization": f"Bearer {token}", **more}
+
+
+def test_a_token_is_asked_for(guarded):
+    assert guarded.ask("GET", "/healthz").status == 200
+    for headers in ({}, {"Authorization": "Basic YTpi"}, {"Authorization": "Bearer "}, {"Authorization": "Bearer a.b.c"}):
+        answer = guarded.ask("GET", "/pools", headers=headers)
+        assert answer.status == 401 and "Bearer" in answer.headers["WWW-Authenticate"] and answer.error
+    made = guarded.ask("POST", "/pools", json_body={"name": "blue", "owner": "bob"}, headers=bearer(guarded))
+    assert made.status == 201 and made.json["owner"] == "ann"
+
+
+def test_a_token_ends(guarded):
+    answer = guarded.ask("GET", "/pools", headers=bearer(guarded, seconds=0))
+    assert answer.status == 401 and "expired" in answer.error
+
+
+def test_a_token_cannot_be_changed(guarded):
+    head, body, mac = bearer(guarded)["Authorization"].removeprefix("Bearer ").split(".")
+    claims = json.loads(base64.urlsafe_b64decode(body + "=="))
+    assert claims["sub"] == "ann" and claims["exp"] > 0
+    coded = lambda value: base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+    for forged in (f"{head}.{coded({**claims, 'sub': 'bob'})}.{mac}", f"{coded({'alg': 'none'})}.{body}.",
+                   f"{head}.{body}.{mac[:-2]}{'AA' if mac[-2:] != 'AA' else 'BB'}", f"{head}.{body}", f"{head}..{mac}"):
+        assert guarded.ask("GET", "/pools", headers={"Authorization": f"Bearer {forged}"}).status == 401, forged
+
+
+def test_on_behalf_of_others(guarded):
+    agents = bearer(guarded, user="agent", **{"X-On-Behalf-Of": "ann"})
+    assert guarded.ask("POST", "/pools", json_body={"name": "blue"}, headers=agents).json["owner"] == "ann"
+    anns = bearer(guarded, user="ann", **{"X-On-Behalf-Of": "agent"})
+    assert guarded.ask("POST", "/pools", json_body={"name": "red"}, headers=anns).status == 403
+
+
+@pytest.mark.parametrize("body", [{}, {"user": "ann"}, {"user": "a.b", "seconds": 1}, {"user": "ann", "seconds": -1},
+                                  {"user": "ann", "seconds": 10 ** 9}])
+def test_tokens_that_are_refused(guarded, body):
+    assert guarded.post("/tokens", body).status == 400
+
+
+def test_without_a_key_there_are_no_tokens(network):
+    assert network.post("/tokens", {"user": "ann", "seconds": 1}).status == 404
 
 
 @pytest.mark.parametrize("by_id", [False, True])
