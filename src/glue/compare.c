@@ -1,0 +1,267 @@
+/* Equal states give equal texts: what may differ between replicas is left out, and the rest is written in one way.
+ *
+ *   members   sorted by their names, byte by byte; a name that is there twice stays so, in its order
+ *   elements  in their order: an array's order may mean something, and nothing says that it does not
+ *   strings   escaped where they have to be, and nowhere else
+ *   numbers   as they are written. Made into doubles, two large ids that differ would be equal, and that is worse than to call
+ *             1 and 1.0 different: replicas run the same software, and who is told of a difference can look at it
+ *   space     none
+ *
+ * An object's members are written in the order in which they come, each with a comma behind it. When the object ends, it is
+ * known where each begins in what was written, and they are put into order there: no tree is made, and besides the text
+ * there are only those numbers, of the objects that are open.
+ */
+#include "glue/glue_int.h"
+#include "glue/json.h"
+#include "glue/places.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
+
+/* A member as it is written: where, how long `"name":` is, and all of it with its comma. */
+struct member {
+	uint32_t at; /* from the beginning of what is written */
+	uint32_t key_length;
+	uint32_t length;
+};
+
+/* An object or array that is open. */
+struct level {
+	const struct glue_places_node *node;
+	uint32_t next_index;   /* of an array */
+	size_t members_before; /* of an object: how many bytes of the members' list are for those around it */
+	size_t at;             /* where its first member or element is written */
+	bool is_object;
+};
+
+struct comparison {
+	const struct glue_places *volatiles;
+	const struct glue_places_node *coming; /* of the member whose name came last */
+	struct buf *out;
+	size_t begin;       /* of what is written in it */
+	struct buf members; /* a list of struct member */
+	struct buf sorted;
+	struct buf scratch;
+	uint32_t depth;
+	struct level levels[LIMIT_GLUE_NESTING];
+	struct glue_json json;
+};
+
+/* ---- Writing ----------------------------------------------------------------------------------------------------- */
+
+/* What an escape stands for, as it is or, where it has to be, in the shortest escape: never longer than it was. */
+static void put_escape(struct buf *out, uint32_t code_point)
+{
+	static const char escaped[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
+	char bytes[4];
+	size_t length = utf8_encode(code_point, bytes);
+	const char *found = code_point > 0 && code_point < 0x80 ? strchr(escaped, (int)code_point) : NULL;
+	if (found)
+		buf_put(out, str_make((const char[]){'\\', letters[found - escaped]}, 2));
+	else if (code_point < 0x20 || length == 0) /* 0: half a surrogate pair */
+		buf_printf(out, "\\u%04x", (unsigned)code_point);
+	else
+		buf_put(out, str_make(bytes, length));
+}
+
+/* A string, number or word. */
+static void put_token(struct buf *out, const struct glue_json *json)
+{
+	struct str token = json->token;
+	if (!json->escaped) {
+		buf_put(out, token);
+		return;
+	}
+	for (size_t at = 0; at < token.length;) {
+		const char *backslash = memchr(token.at + at, '\\', token.length - at);
+		size_t run = (backslash ? (size_t)(backslash - token.at) : token.length) - at;
+		buf_put(out, str_make(token.at + at, run));
+		at += run;
+		if (backslash)
+			put_escape(out, glue_json_unescape(token, &at));
+	}
+}
+
+static void cut(struct buf *buf, size_t length)
+{
+	buf->length = length;
+	if (buf->at)
+		buf->at[length] = '\0';
+}
+
+/* ---- Sorting ----------------------------------------------------------------------------------------------------- */
+
+static int compare_members(const void *a, const void *b, void *text)
+{
+	const struct member *x = a, *y = b;
+	const char *at = text;
+	int order = str_compare(str_make(at + x->at, x->key_length), str_make(at + y->at, y->key_length));
+	return order ? order : (x->at > y->at) - (x->at < y->at);
+}
+
+static struct member *members_from(struct comparison *comparison, size_t bytes, size_t *count)
+{
+	*count = (comparison->members.length - bytes) / sizeof(struct member);
+	return *count > 0 ? (struct member *)(void *)(comparison->members.at + bytes) : NULL;
+}
+
+/* Puts the members of an object that ends into order. */
+static void sort_members(struct comparison *comparison, const struct level *level)
+{
+	size_t count;
+	struct member *members = members_from(comparison, level->members_before, &count);
+	char *text = comparison->out->at + comparison->begin;
+	bool sorted = true;
+	for (size_t i = 1; members && sorted && i < count; i++)
+		sorted = compare_members(&members[i - 1], &members[i], text) < 0;
+	if (!sorted) {
+		buf_clear(&comparison->sorted);
+		qsort_r(members, count, sizeof(*members), compare_members, text);
+		for (size_t i = 0; i < count; i++)
+			buf_put(&comparison->sorted, str_make(text + members[i].at, members[i].length));
+		memcpy(comparison->out->at + level->at, comparison->sorted.at, comparison->sorted.length);
+	}
+	cut(&comparison->members, level->members_before);
+}
+
+/* ---- Reading ----------------------------------------------------------------------------------------------------- */
+
+static void key(struct comparison *comparison)
+{
+	struct glue_json *json = &comparison->json;
+	const struct glue_places_node *node = comparison->levels[comparison->depth - 1].node;
+	struct str name;
+	comparison->coming = node && glue_json_string(json->token, json->escaped, &comparison->scratch, &name)
+	                         ? glue_places_member(node, name)
+	                     : node ? node->any
+	                            : NULL;
+	if (comparison->coming && comparison->coming->is_place) {
+		glue_json_skip(json);
+		return;
+	}
+	struct member member = {.at = (uint32_t)(comparison->out->length - comparison->begin)};
+	put_token(comparison->out, json);
+	buf_put_char(comparison->out, ':');
+	member.key_length = (uint32_t)(comparison->out->length - comparison->begin) - member.at;
+	buf_put(&comparison->members, str_make((const char *)&member, sizeof(member)));
+}
+
+static const struct glue_places_node *node_of_value(struct comparison *comparison)
+{
+	if (comparison->json.in_object)
+		return comparison->coming;
+	if (!comparison->json.in_array)
+		return glue_places_root(comparison->volatiles);
+	struct level *array = &comparison->levels[comparison->depth - 1];
+	return array->node ? glue_places_element(array->node, array->next_index++) : NULL;
+}
+
+static void value(struct comparison *comparison)
+{
+	struct glue_json *json = &comparison->json;
+	const struct glue_places_node *node = node_of_value(comparison);
+	if (node && node->is_place) {
+		glue_json_skip(json);
+		return;
+	}
+	if (json->kind != GLUE_JSON_OBJECT && json->kind != GLUE_JSON_ARRAY)
+		return;
+	buf_put_char(comparison->out, json->kind == GLUE_JSON_OBJECT ? '{' : '[');
+	comparison->levels[comparison->depth++] = (struct level){
+		.node = node,
+		.members_before = comparison->members.length,
+		.at = comparison->out->length,
+		.is_object = json->kind == GLUE_JSON_OBJECT,
+	};
+}
+
+/* A value is written. */
+static void value_end(struct comparison *comparison)
+{
+	if (comparison->depth == 0)
+		return;
+	buf_put_char(comparison->out, ',');
+	const struct level *level = &comparison->levels[comparison->depth - 1];
+	if (level->is_object) {
+		size_t count;
+		struct member *members = members_from(comparison, level->members_before, &count);
+		CHECK(members != NULL);
+		struct member *last = &members[count - 1];
+		last->length = (uint32_t)(comparison->out->length - comparison->begin) - last->at;
+	}
+}
+
+static void close_level(struct comparison *comparison)
+{
+	const struct level *level = &comparison->levels[--comparison->depth];
+	struct buf *out = comparison->out;
+	if (level->is_object)
+		sort_members(comparison, level);
+	if (out->length > level->at)
+		cut(out, out->length - 1); /* the last comma */
+	buf_put_char(out, level->is_object ? '}' : ']');
+	value_end(comparison);
+}
+
+static int run(struct comparison *comparison, struct err *err)
+{
+	struct glue_json *json = &comparison->json;
+	for (;;) {
+		switch (glue_json_next(json)) {
+		case GLUE_JSON_MORE: glue_json_finish(json); break;
+		case GLUE_JSON_KEY: key(comparison); break;
+		case GLUE_JSON_VALUE: value(comparison); break;
+		case GLUE_JSON_SCALAR:
+			put_token(comparison->out, json);
+			value_end(comparison);
+			break;
+		case GLUE_JSON_CLOSE: close_level(comparison); break;
+		case GLUE_JSON_END: return 0;
+		case GLUE_JSON_BAD: return glue_json_complain(json, err);
+		}
+	}
+}
+
+/* ---- The whole --------------------------------------------------------------------------------------------------- */
+
+int glue_places_without(const struct glue_places *places, struct str body, struct buf *out, struct err *err)
+{
+	if (body.length > LIMIT_GLUE_COMPARE_BYTES)
+		return err_set(err, ERR_LIMIT, "a body of %zu bytes is too long to be compared; the limit is %d", body.length,
+		               LIMIT_GLUE_COMPARE_BYTES);
+	struct comparison *comparison = malloc(sizeof(*comparison));
+	CHECK(comparison != NULL);
+	memset(comparison, 0, offsetof(struct comparison, levels));
+	comparison->volatiles = places;
+	comparison->out = out;
+	comparison->begin = out->length;
+	glue_json_init(&comparison->json, false);
+	glue_json_feed(&comparison->json, body);
+	int code = run(comparison, err);
+	if (code)
+		cut(out, comparison->begin);
+	buf_free(&comparison->members);
+	buf_free(&comparison->sorted);
+	buf_free(&comparison->scratch);
+	free(comparison);
+	return code;
+}
+
+int glue_comparable(const struct glue_type *type, struct str body, struct buf *out, struct err *err)
+{
+	struct glue_places *places = glue_places_new();
+	struct buf pointer = {0};
+	int code = 0;
+	for (uint32_t i = 0; code == 0 && i < type->volatiles.count; i++) {
+		buf_clear(&pointer);
+		buf_put(&pointer, type->object);
+		buf_put(&pointer, type->volatiles.at[i]);
+		code = glue_places_add(places, buf_str(&pointer), GLUE_PLACE_ID, NULL, err); /* the kind does not matter */
+	}
+	if (code == 0)
+		code = glue_places_without(places, body, out, err);
+	buf_free(&pointer);
+	glue_places_free(places);
+	return code;
+}

@@ -1,0 +1,269 @@
+/* Glue: what Cheops knows of an application (DESIGN 10).
+ *
+ * An application is a black box behind an API. A description, a YAML file (docs/descriptions.md), says how to read that API:
+ * which paths are resources of which type, where their ids, names and references stand, what a request does to a resource.
+ * This room reads such a file, tells what a request is, and finds and replaces ids in bodies without touching any other
+ * byte.
+ *
+ * The room is pure. A struct glue never changes once it is made and may be used by any number of threads.
+ */
+#ifndef GLUE_GLUE_H
+#define GLUE_GLUE_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/str.h"
+
+/* ---- What a request does ----------------------------------------------------------------------------------------- */
+
+/* From the meaning of HTTP's methods, or from the description. */
+enum glue_effect {
+	GLUE_READ,     /* changes nothing: one item, or a part of one */
+	GLUE_LIST,     /* changes nothing: many items */
+	GLUE_CREATE,   /* makes an item */
+	GLUE_REPLACE,  /* sets the whole item, or the whole facet: PUT */
+	GLUE_ASSIGN,   /* sets what it names: merge patch */
+	GLUE_RELATIVE, /* depends on what is there: increments, appends, actions */
+	GLUE_DELETE,   /* ends an item */
+	GLUE_PASS,     /* none of our business: log-in, console, whatever the description says so of */
+	GLUE_EFFECTS,
+};
+
+const char *glue_effect_name(enum glue_effect effect); /* "read", "list", "create"... */
+
+/* For two concurrent operations x before y (DESIGN 7, "Ordering, exactly"). */
+enum glue_resolution {
+	GLUE_TAKE_ONE, /* only y counts */
+	GLUE_ANY_ORDER,
+	GLUE_KEEP_ORDER,    /* x, y */
+	GLUE_REVERSE_ORDER, /* y, x */
+	GLUE_RESOLUTIONS,
+};
+
+const char *glue_resolution_name(enum glue_resolution resolution); /* "take-one"... */
+
+/* Who names an item. */
+enum glue_identity {
+	GLUE_ASSIGNED, /* the service makes an id of its own: differs from site to site, users see the meta-id */
+	GLUE_CHOSEN,   /* the user, in path or body: the same at every site; nothing is rewritten */
+};
+
+/* How an operation runs at another site, later (DESIGN 7, Credentials). */
+enum glue_credential {
+	GLUE_FORWARD,     /* with the user's credential, as long as it is valid */
+	GLUE_IMPERSONATE, /* with the agent's own, and the application's way to say on whose behalf */
+	GLUE_AGENT,       /* with the agent's own */
+};
+
+/* ---- A description ----------------------------------------------------------------------------------------------- */
+
+struct glue;           /* one application */
+struct glue_service;   /* one of its services */
+struct glue_type;      /* one type of resource */
+struct glue_operation; /* one thing that can be asked of a type */
+struct glue_places;    /* where ids and references stand in one kind of body */
+struct glue_template;  /* one path of an operation */
+
+/* All that is wrong with a file, in the order of the file; and what is suspicious. */
+enum glue_severity { GLUE_ERROR, GLUE_WARNING };
+
+struct glue_finding {
+	enum glue_severity severity;
+	uint32_t line; /* 1 is the first; 0: of the whole file */
+	uint32_t column;
+	struct str where;   /* "types.image.image.item" */
+	struct str message; /* what is wrong and what would be right */
+};
+
+struct glue_options {
+	const char *path; /* of the file, for complaints */
+	struct hash_key hash_key;
+	/* Called for each finding; may be NULL. Slices live until it returns. At most LIMIT_GLUE_FINDINGS. */
+	void (*finding)(void *context, const struct glue_finding *finding);
+	void *context;
+};
+
+/* Reads and checks a description. ERR_INVALID, ERR_LIMIT, ERR_VERSION (`format` is later than ours) where it has an error;
+ * err then has the first one, as "FILE:LINE:COLUMN: ...". */
+int glue_read(struct glue **out, struct str text, const struct glue_options *options, struct err *err);
+void glue_free(struct glue *glue);
+
+struct str glue_application(const struct glue *glue);
+/* SHA-256 is the shell's affair; this is the text's own number, to tell whether two sites have the same one. */
+uint64_t glue_digest(const struct glue *glue);
+
+/* A header that is added to a request: its value may have `{user}` in it. */
+struct glue_header {
+	struct str name;
+	struct str value;
+};
+
+/* What the description says of a service as such; "" or 0 where it says nothing. */
+struct glue_service_about {
+	struct str name;            /* "*": of every service that has no entry of its own */
+	struct str address;         /* where it usually is: "http://127.0.0.1:9292" */
+	struct str version_path;    /* what to read to know its version, */
+	struct str version_pointer; /* and where in the answer it stands */
+	const struct str *carry;    /* how it carries a scope along, as in the agent's configuration */
+	uint32_t carry_count;
+	struct str user_header; /* on whose behalf an operation runs: this header of the request, */
+	struct str user_claim;  /* or this claim of its bearer token (a JWT) */
+	const struct glue_header *impersonate;
+	uint32_t impersonate_count;
+};
+
+/* NULL: the description knows no such service, and says nothing of any other. */
+const struct glue_service *glue_service_find(const struct glue *glue, struct str name);
+const struct glue_service_about *glue_service_about(const struct glue_service *service);
+uint32_t glue_services_count(const struct glue *glue);
+const struct glue_service *glue_service_at(const struct glue *glue, uint32_t index);
+
+uint32_t glue_types_count(const struct glue *glue);
+const struct glue_type *glue_type_at(const struct glue *glue, uint32_t index);
+
+/* ---- What is this request? --------------------------------------------------------------------------------------- */
+
+struct glue_request {
+	struct str service;
+	struct str method;
+	struct str path;  /* as sent, still percent-encoded, without the query */
+	struct str query; /* without `?`; "" if there is none */
+	struct str content_type;
+};
+
+/* A variable of a path template and what stood there, still percent-encoded: a slice of the request's path. */
+struct glue_value {
+	struct str name;
+	struct str text;
+};
+
+struct glue_match {
+	const struct glue_service *service;
+	const struct glue_type *type;
+	const struct glue_operation *operation; /* NULL only if the body has to say (needs_body) */
+	struct glue_value values[LIMIT_GLUE_VARIABLES];
+	uint32_t values_count;
+	struct str service_name; /* the request's */
+	struct str id;           /* the item's, a slice of the path; "" where the request is to a collection */
+	struct str collection; /* the path of the collection that the item is in, a slice of the path, without a `/` at the
+	                          * end. To compare two, use glue_collection_put() */
+	bool needs_body;       /* which operation it is, the body says: glue_match_body() */
+	struct str key;        /* the body's first member, once glue_match_body() was told; a slice of the body, or
+	                          * the description's. `*`: one with escapes, of which the description says nothing */
+
+	/* for this room only */
+	struct str path;
+	const struct glue_template *template;
+	const void *endpoint;
+	uint64_t candidates;
+};
+
+/* False: the description knows no such path; the request passes as it is. Allocates nothing; well under a microsecond
+ * with a hundred templates. A path that could be read in two ways by percent-encoding, empty or dot segments matches
+ * nothing. */
+bool glue_match(const struct glue *glue, const struct glue_request *request, struct glue_match *match);
+
+/* For requests whose body says what they do (POST /servers/1/action {"reboot": {}}): takes the operation from it. The body
+ * may be cut anywhere behind the name of its first member. False: it names none that is described, and none is described
+ * for the rest; err says what was found and what is known. */
+bool glue_match_body(const struct glue *glue, struct str body, struct glue_match *match, struct err *err);
+
+/* "image.image"; with variables in the type's name, filled in: "kubernetes.deployments.apps". */
+void glue_type_put(const struct glue_match *match, struct buf *out);
+
+/* The collection in one form, whatever path the request took: without the service's prefixes, and without variables that do
+ * not tell items apart. A name, or an id that the user chose, is unique within (type, collection). */
+void glue_collection_put(const struct glue_match *match, struct buf *out);
+
+/* ---- What is known of a match ------------------------------------------------------------------------------------ */
+
+enum glue_identity glue_type_identity(const struct glue_type *type);
+struct str glue_type_name(const struct glue_type *type);   /* as it is written in the file: "*.{plural}" */
+bool glue_type_names_unique(const struct glue_type *type); /* a natural name, unique within its collection */
+/* The query that finds an item of that name in its collection: "name=debian%2012". False: there is none. */
+bool glue_type_find_put(const struct glue_type *type, struct str name, struct buf *out);
+
+/* Its operations are numbered from 0, default ones included; at most LIMIT_GLUE_OPERATIONS. So are facets; 0 is the item. */
+uint32_t glue_operations_count(const struct glue_type *type);
+const struct glue_operation *glue_operation_at(const struct glue_type *type, uint32_t number);
+uint32_t glue_operation_number(const struct glue_operation *operation);
+uint32_t glue_facet_number(const struct glue_operation *operation);
+
+struct str glue_operation_name(const struct glue_operation *operation);
+enum glue_effect glue_operation_effect(const struct glue_operation *operation);
+/* What part of the item it concerns: "" the item itself, "file" its file. Operations on different facets commute. */
+struct str glue_operation_facet(const struct glue_operation *operation);
+bool glue_operation_creates(const struct glue_operation *operation);    /* also makes what is not there (PUT by name) */
+bool glue_operation_repeatable(const struct glue_operation *operation); /* running it twice is running it once */
+bool glue_operation_replays(const struct glue_operation *operation); /* a create that can be run again as a replace */
+bool glue_operation_opaque(const struct glue_operation *operation);  /* its body is not read: a file */
+bool glue_operation_streams(const struct glue_operation *operation); /* its answer never ends: a watch, a log */
+
+/* How two concurrent operations of a type are resolved, x before y in T: the description's word or DESIGN 7's default. */
+enum glue_resolution glue_resolve(const struct glue_type *type, const struct glue_operation *x,
+                                  const struct glue_operation *y);
+bool glue_delete_wins(const struct glue_type *type);
+
+/* Credentials, as the service's or the application's entry says. */
+enum glue_credential glue_credential_use(const struct glue_service *service);
+bool glue_is_credential(const struct glue_service *service, struct str header);
+bool glue_is_credential_fault(const struct glue_service *service, int status);
+
+/* ---- Ids in texts ------------------------------------------------------------------------------------------------ */
+
+enum glue_place_kind {
+	GLUE_PLACE_ID,        /* of the item itself */
+	GLUE_PLACE_NAME,      /* its natural name: told, hardly ever replaced */
+	GLUE_PLACE_REFERENCE, /* the id of another item, of `type` */
+	GLUE_PLACE_LINK,      /* a URL in which an id may be a segment of the path */
+};
+
+struct glue_place {
+	enum glue_place_kind kind;
+	const struct glue_type *type; /* of what the id is; NULL: of any (a link) */
+	struct str value;             /* without quotes and escapes; a number as it is written */
+	bool quoted;                  /* a JSON string; false: a number */
+	size_t at;                    /* where its token begins in the text fed so far */
+	size_t length;                /* of the token */
+};
+
+/* Where ids stand: in the body of the request; in its answer, by status; NULL: nowhere, the body need not be looked at. */
+const struct glue_places *glue_request_places(const struct glue_operation *operation);
+const struct glue_places *glue_answer_places(const struct glue_operation *operation);
+
+/* What is to stand in a place instead: writes the new value (unquoted, unescaped) and says whether it is a string.
+ * Returns false to leave the place as it is. */
+struct glue_replacer {
+	void *context;
+	bool (*replace)(void *context, const struct glue_place *place, struct buf *value, bool *quoted);
+};
+
+/* Reads JSON as it comes, in pieces of any size, and copies it to `out` byte by byte except for what is replaced. Memory is
+ * bounded: by LIMIT_GLUE_NESTING and LIMIT_GLUE_VALUE_BYTES (a longer value is no id and passes). Any number of texts may follow
+ * each other, none too. A link is given to the replacer whole; glue_splice_link() takes it apart. */
+struct glue_splicer;
+
+struct glue_splicer *glue_splicer_new(const struct glue_places *places, const struct glue_replacer *replacer);
+void glue_splicer_free(struct glue_splicer *splicer);
+/* ERR_INVALID at the byte where the text is no JSON any more, ERR_LIMIT where it is nested too deep; it says where. Told once:
+ * everything from there on is copied as it is. */
+int glue_splice(struct glue_splicer *splicer, struct str bytes, struct buf *out, struct err *err);
+/* The text has ended: what was held back is written. ERR_INVALID if it was cut short. */
+int glue_splice_end(struct glue_splicer *splicer, struct buf *out, struct err *err);
+
+/* The same for what is no body: path segments and query parameters that the description calls ids or references. The whole
+ * target (path and query) is written to `out`. */
+void glue_splice_target(const struct glue_match *match, const struct glue_request *request,
+                        const struct glue_replacer *replacer, struct buf *out);
+/* And for headers of an answer that hold links (Location, Content-Location). */
+void glue_splice_link(const struct glue *glue, struct str service, struct str link,
+                      const struct glue_replacer *replacer, struct buf *out);
+
+/* What may differ between replicas: takes it out of an item's JSON text, and writes the rest in one canonical form, so that
+ * equal states give equal texts. The text is the one that users see: ids that differ between sites were replaced before.
+ * ERR_INVALID: no JSON. ERR_LIMIT: nested too deep, or longer than LIMIT_GLUE_COMPARE_BYTES. Then nothing is written. */
+int glue_comparable(const struct glue_type *type, struct str body, struct buf *out, struct err *err);
+
+#endif

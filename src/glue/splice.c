@@ -1,0 +1,208 @@
+/* Rewrites bodies as they pass: a scanner reads the text, a walk through the places says which values are of interest, and
+ * all bytes but those of replaced values are copied as they came.
+ *
+ *   fed       {"id": "loc    al-1", "size": 0.10}
+ *             └─ copied ─┘
+ *   the scanner keeps  "loc    al-1"  until the value has ended; then the replacer is asked:
+ *   written   {"id": "meta-1", "size": 0.10}
+ *
+ * Only a value in a place is held back, and only until it ends or is too long to be an id. When the text turns out to be no
+ * JSON, what is held is written, the error is told once, and the rest passes unread: what a service and its user say to each
+ * other is not ours to refuse.
+ *
+ * A body may be any number of texts: those of a watch follow each other, a line each. The pointers begin anew with each. It
+ * need not be told beforehand which kind it is: one text is one of them, and an empty body is none.
+ */
+#include "glue/json.h"
+#include "glue/places.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
+
+/* An object or array of interest that is open. */
+struct around {
+	const struct glue_places_node *node;
+	uint32_t next_index; /* of an array: the next element's */
+};
+
+struct glue_splicer {
+	const struct glue_places *places;
+	struct glue_replacer replacer;
+	struct around around[LIMIT_GLUE_SEGMENTS]; /* those inside have no place below, and are skipped */
+	uint32_t depth;
+	const struct glue_places_node *member; /* whose KEY was told last */
+	const struct glue_places_node *held;   /* the value that is being held back; NULL: none is */
+	bool passing;                          /* all is copied unread */
+	struct buf scratch;
+	struct buf value;
+	struct glue_json json;
+};
+
+struct glue_splicer *glue_splicer_new(const struct glue_places *places, const struct glue_replacer *replacer)
+{
+	struct glue_splicer *splicer = malloc(sizeof(*splicer));
+	CHECK(splicer != NULL);
+	memset(splicer, 0, offsetof(struct glue_splicer, json));
+	splicer->places = places;
+	splicer->replacer = *replacer;
+	splicer->passing = places == NULL;
+	glue_json_init(&splicer->json, true);
+	return splicer;
+}
+
+void glue_splicer_free(struct glue_splicer *splicer)
+{
+	if (!splicer)
+		return;
+	buf_free(&splicer->scratch);
+	buf_free(&splicer->value);
+	free(splicer);
+}
+
+/* ---- The walk ---------------------------------------------------------------------------------------------------- */
+
+static void key(struct glue_splicer *splicer)
+{
+	struct glue_json *json = &splicer->json;
+	const struct glue_places_node *node = splicer->around[splicer->depth - 1].node;
+	struct str name;
+	/* No name in a pointer is as long as that, or is no text. */
+	if (!json->overlong && json->token.length <= LIMIT_GLUE_VALUE_BYTES &&
+	    glue_json_string(json->token, json->escaped, &splicer->scratch, &name))
+		splicer->member = glue_places_member(node, name);
+	else
+		splicer->member = node->any;
+	if (!splicer->member)
+		glue_json_skip(json);
+}
+
+static const struct glue_places_node *node_of_value(struct glue_splicer *splicer)
+{
+	if (splicer->json.in_object)
+		return splicer->member;
+	if (!splicer->json.in_array)
+		return glue_places_root(splicer->places);
+	struct around *array = &splicer->around[splicer->depth - 1];
+	uint32_t index = array->next_index;
+	array->next_index += index < UINT32_MAX; /* of a stream without end; no pointer goes that far */
+	return glue_places_element(array->node, index);
+}
+
+/* A value begins. Returns true if it is to be held back. */
+static bool value(struct glue_splicer *splicer)
+{
+	struct glue_json *json = &splicer->json;
+	const struct glue_places_node *node = node_of_value(splicer);
+	bool is_container = json->kind == GLUE_JSON_OBJECT || json->kind == GLUE_JSON_ARRAY;
+	if (node && is_container && node->leads_on) {
+		splicer->around[splicer->depth++] = (struct around){.node = node};
+		return false;
+	}
+	if (node && node->is_place && (json->kind == GLUE_JSON_STRING || json->kind == GLUE_JSON_NUMBER)) {
+		splicer->held = node;
+		return true;
+	}
+	glue_json_skip(json);
+	return false;
+}
+
+/* ---- Replacing --------------------------------------------------------------------------------------------------- */
+
+/* What was held has ended, and is the scanner's token. */
+static void replace(struct glue_splicer *splicer, struct buf *out)
+{
+	const struct glue_json *json = &splicer->json;
+	struct glue_place place = {
+		.kind = splicer->held->kind,
+		.type = splicer->held->type,
+		.value = json->token,
+		.quoted = json->kind == GLUE_JSON_STRING,
+		.at = json->token_at,
+		.length = json->token.length,
+	};
+	bool quoted = place.quoted;
+	splicer->held = NULL;
+	buf_clear(&splicer->value);
+	if (json->token.length > LIMIT_GLUE_VALUE_BYTES ||
+	    (place.quoted && !glue_json_string(json->token, json->escaped, &splicer->scratch, &place.value)) ||
+	    !splicer->replacer.replace(splicer->replacer.context, &place, &splicer->value, &quoted)) {
+		buf_put(out, json->token);
+		return;
+	}
+	/* Whatever the replacer says, the text stays JSON. */
+	struct str text = buf_str(&splicer->value);
+	if (quoted || !glue_json_is_number(text))
+		glue_json_put_string(out, text);
+	else
+		buf_put(out, text);
+}
+
+/* The value is too long to be an id, or there is no more to come: what was kept of it is written after all. */
+static void let_go(struct glue_splicer *splicer, struct buf *out)
+{
+	if (!splicer->held)
+		return;
+	buf_put(out, str_make(splicer->json.kept, splicer->json.kept_length));
+	splicer->held = NULL;
+}
+
+/* ---- Feeding ----------------------------------------------------------------------------------------------------- */
+
+/* Goes through what the scanner was fed. `copied`: up to where the piece is written, or held back. */
+static int run(struct glue_splicer *splicer, const char *copied, struct buf *out, struct err *err)
+{
+	struct glue_json *json = &splicer->json;
+	for (;;) {
+		switch (glue_json_next(json)) {
+		case GLUE_JSON_KEY: key(splicer); break;
+		case GLUE_JSON_VALUE:
+			if (value(splicer)) {
+				buf_put(out, str_make(copied, (size_t)(json->token_from - copied)));
+				copied = json->token_from;
+			}
+			break;
+		case GLUE_JSON_SCALAR:
+			if (json->overlong) {
+				let_go(splicer, out);
+				break;
+			}
+			replace(splicer, out);
+			copied = json->at;
+			break;
+		case GLUE_JSON_CLOSE: splicer->depth--; break;
+		case GLUE_JSON_MORE:
+			if (splicer->held && !json->overlong)
+				return 0;
+			if (splicer->held)
+				glue_json_skip(json);
+			let_go(splicer, out);
+			buf_put(out, str_make(copied, (size_t)(json->end - copied)));
+			return 0;
+		case GLUE_JSON_END: return 0;
+		case GLUE_JSON_BAD:
+			let_go(splicer, out);
+			buf_put(out, str_make(copied, (size_t)(json->end - copied)));
+			splicer->passing = true;
+			return glue_json_complain(json, err);
+		}
+	}
+}
+
+int glue_splice(struct glue_splicer *splicer, struct str bytes, struct buf *out, struct err *err)
+{
+	if (splicer->passing) {
+		buf_put(out, bytes);
+		return 0;
+	}
+	glue_json_feed(&splicer->json, bytes);
+	return run(splicer, splicer->json.piece, out, err);
+}
+
+int glue_splice_end(struct glue_splicer *splicer, struct buf *out, struct err *err)
+{
+	if (splicer->passing)
+		return 0;
+	glue_json_finish(&splicer->json);
+	return run(splicer, splicer->json.piece, out, err);
+}

@@ -1,0 +1,296 @@
+/* What is known of a match: effects, facets, resolutions, credentials, and where ids stand. */
+#include "glue_test.h"
+
+static const char description[] =
+	"format: 1\n"
+	"application: known\n"
+	"credentials: {headers: [X-Auth-Token], run: agent, refused: [401, 403]}\n"
+	"services:\n"
+	"  image:\n"
+	"    address: http://127.0.0.1:9292\n"
+	"    version: {path: /versions, pointer: /versions/0/id}\n"
+	"    carry: [header, 'request-id:X-Request-Id']\n"
+	"  compute:\n"
+	"    credentials:\n"
+	"      run: impersonate\n"
+	"      user: {claim: sub}\n"
+	"      impersonate: {Impersonate-User: '{user}', X-Why: cheops}\n"
+	"types:\n"
+	"  image.image:\n"
+	"    collection: /images\n"
+	"    item: /images/{id}\n"
+	"    object: /image\n"
+	"    list: /images\n"
+	"    id: [/id, /uuid]\n"
+	"    name: /name\n"
+	"    unique: true\n"
+	"    find: 'name={name}&limit=1'\n"
+	"    links: [/self, '/links/*/href']\n"
+	"    delete: loses\n"
+	"    references: {body: {/base: image.image}}\n"
+	"    operations:\n"
+	"      create: {replays: true}\n"
+	"      replace: {creates: true}\n"
+	"      upload: {method: PUT, path: '{item}/file', facet: file, body: opaque}\n"
+	"      tag: {method: POST, path: '{item}/tags', facet: tags, object: '', references: {/by: compute.user}, answer: "
+	"none}\n"
+	"      grow: {method: POST, path: '{item}/grow', repeatable: true}\n"
+	"      watch: {method: GET, path: '{item}', query: {watch: '*'}, answer: stream}\n"
+	"      login: {method: POST, path: /login, effect: pass}\n"
+	"    resolutions:\n"
+	"      - {between: [grow, grow], as: keep-order}\n"
+	"      - {between: [relative, assign], as: reverse-order}\n"
+	"  compute.user: {collection: /users, item: '/users/{name}', identity: chosen, id: /name, name: /name}\n";
+
+static const struct glue_operation *operation_of(const struct glue *glue, const char *service, const char *text)
+{
+	struct glue_match match;
+	struct glue_request request = request_of(service, text);
+	if (!glue_match(glue, &request, &match))
+		fail_msg("%s is unknown", text);
+	assert_non_null(match.operation);
+	return match.operation;
+}
+
+static void operations(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *request, *name, *facet;
+		enum glue_effect effect;
+		bool creates, repeatable, replays, opaque, streams, reads_request, reads_answer;
+	} rows[] = {
+		{"GET /images", "list", "", GLUE_LIST, false, true, false, false, false, false, true},
+		{"POST /images", "create", "", GLUE_CREATE, false, false, true, false, false, true, true},
+		{"GET /images/7", "read", "", GLUE_READ, false, true, false, false, false, false, true},
+		{"PUT /images/7", "replace", "", GLUE_REPLACE, true, true, false, false, false, true, true},
+		{"PATCH /images/7", "patch", "", GLUE_ASSIGN, false, true, false, false, false, true, true},
+		{"DELETE /images/7", "delete", "", GLUE_DELETE, false, true, false, false, false, false, true},
+		{"PUT /images/7/file", "upload", "file", GLUE_REPLACE, false, true, false, true, false, false, true},
+		{"POST /images/7/tags", "tag", "tags", GLUE_RELATIVE, false, false, false, false, false, true, false},
+		{"POST /images/7/grow", "grow", "", GLUE_RELATIVE, false, true, false, false, false, true, true},
+		{"GET /images/7?watch", "watch", "", GLUE_READ, false, true, false, false, true, false, true},
+		{"POST /login", "login", "", GLUE_PASS, false, true, false, false, false, false, false},
+	};
+	struct glue *glue = read_fine(description);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		const struct glue_operation *operation = operation_of(glue, "image", rows[i].request);
+		assert_true(str_equal(glue_operation_name(operation), str_of(rows[i].name)));
+		assert_int_equal(glue_operation_effect(operation), rows[i].effect);
+		assert_true(str_equal(glue_operation_facet(operation), str_of(rows[i].facet)));
+		assert_int_equal(glue_operation_creates(operation), rows[i].creates);
+		assert_int_equal(glue_operation_repeatable(operation), rows[i].repeatable);
+		assert_int_equal(glue_operation_replays(operation), rows[i].replays);
+		assert_int_equal(glue_operation_opaque(operation), rows[i].opaque);
+		assert_int_equal(glue_operation_streams(operation), rows[i].streams);
+		assert_int_equal(glue_request_places(operation) != NULL, rows[i].reads_request);
+		assert_int_equal(glue_answer_places(operation) != NULL, rows[i].reads_answer);
+	}
+	glue_free(glue);
+}
+
+static void operations_and_facets_are_numbered(void **state)
+{
+	(void)state;
+	struct glue *glue = read_fine(description);
+	const struct glue_type *type = glue_type_at(glue, 0);
+	assert_int_equal(glue_types_count(glue), 2);
+	assert_int_equal(glue_operations_count(type), 12);
+	for (uint32_t i = 0; i < glue_operations_count(type); i++)
+		assert_int_equal(glue_operation_number(glue_operation_at(type, i)), i);
+	assert_int_equal(glue_facet_number(operation_of(glue, "image", "PUT /images/7")), 0);
+	assert_int_equal(glue_facet_number(operation_of(glue, "image", "PUT /images/7/file")), 1);
+	assert_int_equal(glue_facet_number(operation_of(glue, "image", "POST /images/7/tags")), 2);
+	glue_free(glue);
+}
+
+static void types(void **state)
+{
+	(void)state;
+	struct glue *glue = read_fine(description);
+	const struct glue_type *image = glue_type_at(glue, 0), *user = glue_type_at(glue, 1);
+	struct buf query = {0};
+	assert_int_equal(glue_type_identity(image), GLUE_ASSIGNED);
+	assert_int_equal(glue_type_identity(user), GLUE_CHOSEN);
+	assert_true(glue_type_names_unique(image));
+	assert_false(glue_type_names_unique(user));
+	assert_false(glue_delete_wins(image));
+	assert_true(glue_delete_wins(user));
+	assert_true(glue_type_find_put(image, STR("a&b c"), &query));
+	assert_string_equal(buf_c(&query), "name=a%26b%20c&limit=1");
+	assert_false(glue_type_find_put(user, STR("x"), &query));
+	assert_true(str_equal(glue_type_name(user), STR("compute.user")));
+	buf_free(&query);
+	glue_free(glue);
+}
+
+/* DESIGN 7, "Ordering, exactly", 3; then what the description says instead. */
+static void resolutions(void **state)
+{
+	(void)state;
+	enum { R, A, L, D, C, F, G, OPERATIONS };
+	static const struct {
+		const char *request;
+		const char *name;
+	} names[OPERATIONS] = {
+		[R] = {"PUT /images/7", "replace"},    [A] = {"PATCH /images/7", "assign"},
+		[L] = {"POST /images/7/tags", "tag"},  [D] = {"DELETE /images/7", "delete"},
+		[C] = {"POST /images", "create"},      [F] = {"PUT /images/7/file", "file"},
+		[G] = {"POST /images/7/grow", "grow"},
+	};
+	static const struct {
+		int x, y;
+		enum glue_resolution resolution;
+	} rows[] = {
+		{R, R, GLUE_TAKE_ONE},      {A, A, GLUE_KEEP_ORDER},
+		{L, L, GLUE_ANY_ORDER},     {A, L, GLUE_ANY_ORDER}, /* other facets */
+		{L, A, GLUE_REVERSE_ORDER},                         /* but this pair is written down, by effect */
+		{A, G, GLUE_ANY_ORDER},     {G, A, GLUE_REVERSE_ORDER},
+		{G, G, GLUE_KEEP_ORDER},    {R, A, GLUE_KEEP_ORDER},
+		{A, R, GLUE_REVERSE_ORDER}, {R, G, GLUE_KEEP_ORDER},
+		{G, R, GLUE_REVERSE_ORDER}, {R, F, GLUE_ANY_ORDER},
+		{F, F, GLUE_TAKE_ONE},      {F, L, GLUE_ANY_ORDER},
+		{C, A, GLUE_KEEP_ORDER},    {A, C, GLUE_REVERSE_ORDER},
+		{C, F, GLUE_KEEP_ORDER},    {C, C, GLUE_TAKE_ONE},
+		{D, A, GLUE_KEEP_ORDER}, /* a delete that loses comes first */
+		{A, D, GLUE_REVERSE_ORDER}, {D, F, GLUE_KEEP_ORDER},
+		{D, D, GLUE_ANY_ORDER},
+	};
+	struct glue *glue = read_fine(description);
+	const struct glue_operation *operations[OPERATIONS];
+	for (int i = 0; i < OPERATIONS; i++)
+		operations[i] = operation_of(glue, "image", names[i].request);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		enum glue_resolution got = glue_resolve(glue_type_at(glue, 0), operations[rows[i].x], operations[rows[i].y]);
+		if (got != rows[i].resolution)
+			fail_msg("%s, %s: %s, expected %s", names[rows[i].x].name, names[rows[i].y].name, glue_resolution_name(got),
+			         glue_resolution_name(rows[i].resolution));
+	}
+	glue_free(glue);
+}
+
+static void a_delete_that_wins_comes_last(void **state)
+{
+	(void)state;
+	struct glue *glue = read_app("apps/sample.yaml");
+	const struct glue_operation *patch = operation_of(glue, "image", "PATCH /images/7");
+	const struct glue_operation *delete = operation_of(glue, "image", "DELETE /images/7");
+	const struct glue_type *type = glue_type_at(glue, 0);
+	assert_int_equal(glue_resolve(type, patch, delete), GLUE_KEEP_ORDER);
+	assert_int_equal(glue_resolve(type, delete, patch), GLUE_REVERSE_ORDER);
+	glue_free(glue);
+}
+
+static void services(void **state)
+{
+	(void)state;
+	struct glue *glue = read_fine(description);
+	const struct glue_service *image = glue_service_find(glue, STR("image"));
+	const struct glue_service *compute = glue_service_find(glue, STR("compute"));
+	assert_null(glue_service_find(glue, STR("network")));
+	assert_int_equal(glue_services_count(glue), 2);
+	assert_ptr_equal(glue_service_at(glue, 1), compute);
+
+	const struct glue_service_about *about = glue_service_about(image);
+	assert_true(str_equal(about->address, STR("http://127.0.0.1:9292")));
+	assert_true(str_equal(about->version_path, STR("/versions")));
+	assert_true(str_equal(about->version_pointer, STR("/versions/0/id")));
+	assert_int_equal(about->carry_count, 2);
+	assert_true(str_equal(about->carry[1], STR("request-id:X-Request-Id")));
+
+	assert_int_equal(glue_credential_use(image), GLUE_AGENT);
+	assert_true(glue_is_credential(image, STR("x-auth-token")));
+	assert_false(glue_is_credential(image, STR("Authorization")));
+	assert_true(glue_is_credential_fault(image, 403));
+	assert_false(glue_is_credential_fault(image, 404));
+
+	about = glue_service_about(compute);
+	assert_int_equal(glue_credential_use(compute), GLUE_IMPERSONATE);
+	assert_true(glue_is_credential(compute, STR("Authorization")));
+	assert_false(glue_is_credential_fault(compute, 403));
+	assert_true(str_equal(about->user_claim, STR("sub")));
+	assert_int_equal(about->impersonate_count, 2);
+	assert_true(str_equal(about->impersonate[0].name, STR("Impersonate-User")));
+	assert_true(str_equal(about->impersonate[0].value, STR("{user}")));
+	glue_free(glue);
+}
+
+static void equal_texts_have_equal_digests(void **state)
+{
+	(void)state;
+	struct glue *a = read_fine(description), *b = NULL;
+	struct glue_options options = {.path = "other", .hash_key = {7, 8}};
+	assert_int_equal(glue_read(&b, str_of(description), &options, NULL), 0);
+	assert_true(glue_digest(a) == glue_digest(b));
+	struct glue *c = read_app("apps/rest.yaml");
+	assert_true(glue_digest(a) != glue_digest(c));
+	glue_free(a);
+	glue_free(b);
+	glue_free(c);
+}
+
+/* ---- Ids ---------------------------------------------------------------------------------------------------------- */
+
+static bool note(void *context, const struct glue_place *place, struct buf *value, bool *quoted)
+{
+	static const char *const kinds[] = {"id", "name", "reference", "link"};
+	(void)value;
+	(void)quoted;
+	buf_printf(context, "%s %.*s", kinds[place->kind], STR_FMT(place->value));
+	if (place->kind == GLUE_PLACE_REFERENCE && place->type != NULL)
+		buf_printf(context, " (%.*s)", STR_FMT(glue_type_name(place->type)));
+	buf_put(context, STR("; "));
+	return false;
+}
+
+static void ids_stand_where_the_description_says(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *request;
+		bool answer;
+		const char *body;
+		const char *found;
+	} rows[] = {
+		{"POST /images", false, "{\"id\": 1, \"image\": {\"id\": 2, \"name\": \"n\", \"base\": 3}}",
+	     "id 2; name n; reference 3 (image.image); "},
+		{"POST /images", true, "{\"image\": {\"uuid\": 2, \"self\": \"/images/2\", \"links\": [{\"href\": \"x\"}]}}",
+	     "id 2; link /images/2; link x; "},
+		{"GET /images", true,
+	     "{\"images\": [{\"id\": 1}, {\"id\": 2, \"base\": 1, \"image\": {\"id\": 9}}], \"id\": 3}",
+	     "id 1; id 2; reference 1 (image.image); "},
+		{"POST /images/7/tags", false, "{\"id\": 1, \"by\": \"me\", \"image\": {\"id\": 2}}",
+	     "id 1; reference me (compute.user); "},
+	};
+	struct glue *glue = read_fine(description);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		const struct glue_operation *operation = operation_of(glue, "image", rows[i].request);
+		struct buf found = {0}, out = {0};
+		struct glue_replacer replacer = {&found, note};
+		struct glue_splicer *splicer = glue_splicer_new(
+			rows[i].answer ? glue_answer_places(operation) : glue_request_places(operation), &replacer);
+		assert_int_equal(glue_splice(splicer, str_of(rows[i].body), &out, NULL), 0);
+		assert_int_equal(glue_splice_end(splicer, &out, NULL), 0);
+		assert_string_equal(buf_c(&found), rows[i].found);
+		assert_string_equal(buf_c(&out), rows[i].body);
+		glue_splicer_free(splicer);
+		buf_free(&found);
+		buf_free(&out);
+	}
+	glue_free(glue);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(operations),
+		cmocka_unit_test(operations_and_facets_are_numbered),
+		cmocka_unit_test(types),
+		cmocka_unit_test(resolutions),
+		cmocka_unit_test(a_delete_that_wins_comes_last),
+		cmocka_unit_test(services),
+		cmocka_unit_test(equal_texts_have_equal_digests),
+		cmocka_unit_test(ids_stand_where_the_description_says),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
