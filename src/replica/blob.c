@@ -1,0 +1,236 @@
+/* What an operation needs before it can run: its blob, and the replicants that it refers to.
+ *
+ * A blob is needed by operations, one row for each, which says whether the blob is here. One that is not is fetched when the
+ * operation comes, and again, from another member, while the operation waits for it. With the last row it is dropped.
+ *
+ * The same name again, after a delete: the create waits until the delete was run here, though they are different replicants.
+ *
+ * A reference is here when what it names was made here, or is gone: then the service says so. */
+#include "replica/replica_int.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
+
+/* ---- Blobs ---------------------------------------------------------------------------------------------------------------- */
+
+struct blob_look {
+	uint32_t rows;
+	bool here;
+};
+
+static bool look_at_row(void *context, struct str key, struct str row)
+{
+	struct blob_look *look = context;
+	bool here = false;
+	(void)key;
+	look->rows++;
+	if (blob_row_parse(row, &here, NULL) == 0)
+		look->here |= here;
+	return true;
+}
+
+static struct blob_look look_at(struct replica *replica, struct str blob)
+{
+	struct blob_look look = {0};
+	if (replica->host.scan(replica->host.context, REPLICA_BLOBS, blob, STR(""), look_at_row, &look) != 0)
+		replica->broken = true;
+	return look;
+}
+
+/* Members who said that they have the operation, its issuer first; another one each time. */
+static site_id choose_source(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number)
+{
+	const struct member *issuer = &r->members[member];
+	site_id sources[LIMIT_REPLICA_MEMBERS];
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < r->members_count; i++) {
+		const struct member *each = &r->members[i];
+		if (i != r->self && !each->removed && (i == member || each->has[member] >= number) &&
+		    replica->host.reachable(replica->host.context, each->site))
+			sources[count++] = each->site;
+	}
+	if (count == 0 || r->retry_us == 0)
+		return issuer->site;
+	return sources[replica_draw(replica) % count];
+}
+
+void blob_need(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number,
+               const struct replica_request *request, bool here)
+{
+	struct replica_op_id op = op_id(r, member, number);
+	struct buf key = {0}, row = {0};
+	here |= look_at(replica, request->blob).here;
+	blob_key_put(&key, request->blob, &op);
+	blob_row_put(&row, here);
+	replica->host.put(replica->host.context, REPLICA_BLOBS, buf_str(&key), buf_str(&row));
+	buf_free(&key);
+	buf_free(&row);
+	if (!here)
+		replica->host.fetch(replica->host.context, request->blob, request->blob_bytes,
+		                    choose_source(replica, r, member, number));
+}
+
+void blob_done(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number)
+{
+	struct replica_op_id op = op_id(r, member, number);
+	struct op_row row;
+	struct buf key = {0};
+	if (op_fetch(replica, r, member, number, &row) != 0 || (row.flags & OP_BLOB) == 0)
+		return;
+	char blob[REPLICA_BLOB_BYTES];
+	memcpy(blob, row.request.blob.at, sizeof(blob));
+	blob_key_put(&key, str_make(blob, sizeof(blob)), &op);
+	replica->host.remove(replica->host.context, REPLICA_BLOBS, buf_str(&key));
+	buf_free(&key);
+	if (look_at(replica, str_make(blob, sizeof(blob))).rows == 0)
+		replica->host.drop(replica->host.context, str_make(blob, sizeof(blob)));
+}
+
+bool blob_is_here(struct replica *replica, struct replicant *r, const struct op *op,
+                  const struct replica_request *request)
+{
+	if (request->blob.length == 0 || look_at(replica, request->blob).here)
+		return true;
+	lane_wait(replica, r);
+	replica->host.fetch(replica->host.context, request->blob, request->blob_bytes,
+	                    choose_source(replica, r, op->member, op->number));
+	return false;
+}
+
+struct blob_rows {
+	struct replica_op_id *ops;
+	uint32_t count, capacity;
+};
+
+static bool collect_row(void *context, struct str key, struct str row)
+{
+	struct blob_rows *rows = context;
+	struct replica_op_id op;
+	(void)row;
+	if (key.length <= REPLICA_BLOB_BYTES ||
+	    !op_key_parse(str_make(key.at + REPLICA_BLOB_BYTES, key.length - REPLICA_BLOB_BYTES), &op))
+		return true;
+	rows->ops = replica_grow(rows->ops, &rows->capacity, rows->count + 1, sizeof(*rows->ops));
+	rows->ops[rows->count++] = op;
+	return true;
+}
+
+void blob_came(struct replica *replica, struct str blob)
+{
+	struct blob_rows rows = {0};
+	struct buf key = {0}, row = {0};
+	if (blob.length != REPLICA_BLOB_BYTES)
+		return;
+	if (replica->host.scan(replica->host.context, REPLICA_BLOBS, blob, STR(""), collect_row, &rows) != 0)
+		replica->broken = true;
+	if (rows.count == 0)
+		replica->host.drop(replica->host.context, blob); /* nobody needs it any more */
+	blob_row_put(&row, true);
+	for (uint32_t i = 0; i < rows.count; i++) {
+		struct replicant *r;
+		buf_clear(&key);
+		blob_key_put(&key, blob, &rows.ops[i]);
+		replica->host.put(replica->host.context, REPLICA_BLOBS, buf_str(&key), buf_str(&row));
+		if (replicant_load(replica, rows.ops[i].replicant, &r) != 0)
+			continue;
+		r->not_before_us = 0;
+		r->retry_us = 0;
+		work_add(replica, r);
+	}
+	free(rows.ops);
+	buf_free(&key);
+	buf_free(&row);
+}
+
+static bool is_queued(const struct replicant *r, struct str blob)
+{
+	for (const struct submission *each = r->queue; each; each = each->next)
+		if (each->has_blob && memcmp(each->blob, blob.at, sizeof(each->blob)) == 0)
+			return true;
+	return false;
+}
+
+bool replica_needs_blob(struct replica *replica, struct str blob)
+{
+	CHECK(blob.length == REPLICA_BLOB_BYTES);
+	if (look_at(replica, blob).rows > 0 || replica->broken)
+		return true;
+	void *r;
+	struct str key;
+	for (size_t cursor = 0; map_next(&replica->replicants, &cursor, &key, &r);)
+		if (is_queued(r, blob))
+			return true;
+	return false;
+}
+
+/* ---- References -------------------------------------------------------------------------------------------------------------- */
+
+static void wait_for(struct replica *replica, struct replica_id reference, struct replica_id id)
+{
+	for (uint32_t i = 0; i < replica->waiters_count; i++)
+		if (id_equal(replica->waiters[i].reference, reference) && id_equal(replica->waiters[i].id, id))
+			return;
+	replica->waiters =
+		replica_grow(replica->waiters, &replica->waiters_capacity, replica->waiters_count + 1, sizeof(struct waiter));
+	replica->waiters[replica->waiters_count++] = (struct waiter){reference, id};
+}
+
+bool references_are_here(struct replica *replica, struct replicant *r, const struct replica_request *request)
+{
+	for (uint32_t i = 0; i < request->references_count; i++) {
+		struct replicant *other;
+		struct replica_id id;
+		memcpy(&id, &request->references[i], sizeof(id));
+		if (id_equal(id, r->id))
+			continue;
+		int code = replicant_load(replica, id, &other);
+		if (code == 0 && other->kind == REPLICANT_ALIAS)
+			code = replicant_load(replica, other->alias, &other);
+		/* What is gone, or was rejected here, will not come: who refers to it is rejected as well, for all to see. */
+		bool here =
+			code == 0 && (other->kind != REPLICANT_LIVE || own_report(other)->created || lane_is_refused(other));
+		if (here)
+			continue;
+		wait_for(replica, id, r->id);
+		return false;
+	}
+	return true;
+}
+
+bool name_is_free(struct replica *replica, struct replicant *r, const struct op *op)
+{
+	struct replicant *other = op->effect == ORDER_CREATE && !own_report(r)->created ? name_holder(replica, r) : NULL;
+	if (!other || !lane_ends_deleted(other))
+		return true;
+	wait_for(replica, other->id, r->id);
+	return false;
+}
+
+/* Another one has its name: two were made apart. People are told; when the other one is deleted, it is tried again. */
+void name_refused(struct replica *replica, struct replicant *r)
+{
+	struct replicant *other = name_holder(replica, r);
+	if (!other)
+		return;
+	replica_tell_replicant(replica, r, REPLICA_EVENT_CONFLICT);
+	wait_for(replica, other->id, r->id);
+}
+
+/* Something was made here, or is gone: who waited for it looks again. */
+void references_wake(struct replica *replica, const struct replicant *r)
+{
+	uint32_t kept = 0, count = replica->waiters_count;
+	for (uint32_t i = 0; i < count; i++) {
+		struct waiter waiter = replica->waiters[i];
+		struct replicant *waiting;
+		if (!id_equal(waiter.reference, r->id))
+			replica->waiters[kept++] = waiter;
+		else if (replicant_load(replica, waiter.id, &waiting) == 0) {
+			if (!name_holder(replica, waiting))
+				doubt_retry_create(replica, waiting);
+			work_add(replica, waiting);
+		}
+	}
+	replica->waiters_count = kept;
+}

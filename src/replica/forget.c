@@ -1,0 +1,184 @@
+/* Forgetting: what every member has settled is needed no more.
+ *
+ * An operation is forgotten when every member's report says that it is settled there, none has it as rejected or in doubt (unless a
+ * later one sets all that it would have set), all that those reports speak of is known here, and all before it in E is forgotten
+ * as well: so every operation that comes from now on has seen it, and its place in E is fixed. `base` has what is forgotten.
+ *
+ * Where the order of relative operations matters, the last one that can reset the item is kept with what follows it, so that
+ * something can be re-run from there; up to a number of them.
+ *
+ * Gone: the last that counts is a delete, and everybody has settled it. Its id stays for a while (a tombstone), so that a late
+ * message does not bring it back. Who may not have heard that we settled it is told GONE until it answers; it can forget it too. */
+#include "replica/replica_int.h"
+
+#include <stdlib.h>
+
+/* ---- What everybody has settled ---------------------------------------------------------------------------------------------- */
+
+static bool settled_by_all(const struct replicant *r, uint32_t *all)
+{
+	vector_copy(all, r->known, r->members_count);
+	for (uint32_t i = 0; i < r->members_count; i++) {
+		const uint32_t *settled = r->members[i].report.settled;
+		if (r->members[i].removed)
+			continue;
+		if (!vector_covers(r->known, settled, r->members_count))
+			return false;
+		for (uint32_t m = 0; m < r->members_count; m++)
+			all[m] = settled[m] < all[m] ? settled[m] : all[m];
+	}
+	return true;
+}
+
+static bool is_excepted(const struct replicant *r, const struct op *op)
+{
+	for (uint32_t i = 0; i < r->members_count; i++)
+		if (!r->members[i].removed && report_exception(&r->members[i].report, op->member, op->number))
+			return true;
+	return false;
+}
+
+static bool covers(const uint32_t *all, const struct op *op)
+{
+	return op->number <= all[op->member];
+}
+
+/* A later one, or one that won, sets all that it would have set; everywhere, if that one was not rejected itself. */
+static bool is_covered(const struct replicant *r, const uint32_t *all, uint32_t index)
+{
+	for (uint32_t hops = 0; hops < r->ops_count; hops++) {
+		const struct order_place *place = &r->sequence.places[index];
+		if (place->fate == ORDER_COUNTS || !covers(all, r->ops[place->by]))
+			return false;
+		if (!is_excepted(r, r->ops[place->by]))
+			return true;
+		index = place->by;
+	}
+	return false;
+}
+
+/* Which operations every member has settled, and need not be shown as rejected or in doubt. */
+static void find_settled(const struct replicant *r, const uint32_t *all, bool *settled)
+{
+	for (uint32_t i = 0; i < r->ops_count; i++) {
+		settled[i] = covers(all, r->ops[i]) && (!is_excepted(r, r->ops[i]) || is_covered(r, all, i));
+	}
+}
+
+/* ---- What is kept for the sake of its order ------------------------------------------------------------------------------------- */
+
+static bool is_sensitive(const struct order_rules *rules)
+{
+	size_t table = rules->resolutions ? (size_t)rules->classes * rules->classes : 0;
+	for (size_t i = 0; i < table; i++)
+		if (rules->resolutions[i] == ORDER_KEEP || rules->resolutions[i] == ORDER_REVERSE)
+			return true;
+	return false;
+}
+
+/* Forgetting ends before what is not settled. */
+static void keep_reset(const struct replicant *r, bool *settled)
+{
+	if (!is_sensitive(&r->rules))
+		return;
+	for (uint32_t i = r->sequence.ops_count; i-- > 0;) {
+		uint32_t index = r->sequence.ops[i];
+		const struct op *op = r->ops[index];
+		bool resets =
+			op->facet == 0 && (op->effect == ORDER_REPLACE || (op->effect == ORDER_CREATE && r->rules.create_replays));
+		if (resets && settled[index]) {
+			settled[index] = r->sequence.ops_count - i > REPLICA_KEPT;
+			return;
+		}
+	}
+}
+
+/* ---- Forgetting ------------------------------------------------------------------------------------------------------------------- */
+
+static void drop_op(struct replica *replica, struct replicant *r, struct op *op)
+{
+	if (op->flags & OP_BLOB)
+		blob_done(replica, r, op->member, op->number);
+	op_unstore(replica, r, op->member, op->number);
+	for (uint32_t i = 0; i < r->members_count; i++)
+		report_unexcept(&r->members[i].report, op->member, op->number);
+	free(op);
+}
+
+static void forget_up_to(struct replica *replica, struct replicant *r, const uint32_t *base)
+{
+	uint32_t kept = 0;
+	lane_trim(r, base);
+	for (uint32_t i = 0; i < r->ops_count; i++) {
+		struct op *op = r->ops[i];
+		if (op->number > base[op->member]) {
+			r->ops[kept++] = op;
+			continue;
+		}
+		replica->counters.superseded += r->sequence.places[i].fate == ORDER_SUPERSEDED;
+		drop_op(replica, r, op);
+	}
+	r->ops_count = kept;
+	vector_copy(r->base, base, r->members_count);
+	vector_raise(r->handled, base, r->members_count);
+	for (uint32_t i = 0; i < r->members_count; i++)
+		vector_raise(r->members[i].has, base, r->members_count);
+	r->ordered = false;
+	arena_reset(&r->order_arena);
+	r->head_dirty = r->lane_dirty = true;
+}
+
+static bool is_settled(const struct replicant *r)
+{
+	return !r->redo && vector_equal(r->members[r->self].report.settled, r->known, r->members_count);
+}
+
+void forget_settled(struct replica *replica, struct replicant *r)
+{
+	uint32_t all[LIMIT_REPLICA_MEMBERS], base[LIMIT_REPLICA_MEMBERS];
+	if (r->kind != REPLICANT_LIVE || r->ops_count == 0 || !is_settled(r) || !settled_by_all(r, all) ||
+	    vector_covers(r->base, all, r->members_count))
+		return;
+	struct arena arena;
+	arena_init(&arena, 0);
+	bool *settled = arena_array(&arena, bool, r->ops_count);
+	lane_order(r);
+	find_settled(r, all, settled);
+	order_forget(&arena, &r->set, &r->sequence, settled, base);
+	if (vector_equal(base, r->known, r->members_count) && lane_ends_deleted(r)) {
+		if (!r->queue && r->task.what == TASK_NONE)
+			forget_gone(replica, r);
+	} else if (r->withheld_count == 0) { /* what is withheld has its place among these */
+		keep_reset(r, settled);
+		order_forget(&arena, &r->set, &r->sequence, settled, base);
+		if (!vector_equal(base, r->base, r->members_count))
+			forget_up_to(replica, r, base);
+	}
+	arena_free(&arena);
+}
+
+void forget_gone(struct replica *replica, struct replicant *r)
+{
+	bool owed[LIMIT_REPLICA_MEMBERS] = {false};
+	for (uint32_t i = 0; i < r->members_count; i++)
+		owed[i] = i != r->self && !r->members[i].removed && (sync_owes(r, i) || r->report_dirty);
+	for (uint32_t i = 0; i < r->members_count; i++)
+		if (i != r->self)
+			peer_owe(replica, r, i, owed[i]);
+	for (uint32_t i = 0; i < r->ops_count; i++)
+		drop_op(replica, r, r->ops[i]);
+	while (r->withheld_count > 0)
+		doubt_drop(replica, r, r->withheld[0].number);
+	r->ops_count = r->steps_count = 0;
+	vector_copy(r->base, r->known, r->members_count);
+	queue_refuse(replica, r, ERR_NOT_FOUND, "it was deleted");
+	local_clear(replica, r);
+	name_clear(replica, r);
+	r->ordered = false;
+	r->kind = REPLICANT_GONE;
+	r->gone_ms = replica->now.wall_ms;
+	r->head_dirty = r->lane_dirty = true;
+	expire_add(replica, replica->now.wall_ms + replica->options.tombstone_ms, REPLICA_REPLICANTS, id_str(&r->id));
+	references_wake(replica, r);
+	replica_tell_replicant(replica, r, REPLICA_EVENT_REPLICANT);
+}

@@ -1,0 +1,617 @@
+/* A lane: what runs next on one replicant at this site.
+ *
+ * 1. A user's operation, if one waits: it gets its number, its stamp and what it had seen, its row is put, and it runs.
+ * 2. Else what order_next() says, given all that is known and X, what was done so far. Where a single operation came that had
+ *    seen all the rest, it is that one: nothing need be ordered.
+ * 3. When there is nothing to run, the site is settled for what it knows, and reports it.
+ * What comes of a run is in outcome.c.
+ *
+ * It cannot run yet: a replicant that it refers to is not here, or its blob: it waits for that, others do not. Too many run
+ * already: it waits for one to end. It failed before: it waits a while, longer each time.
+ * It makes no sense to run it: what was never made here is deleted without asking the service, and not changed.
+ * Nothing that could be re-run resets what was done in another order: the report says `stuck`, and repair.c goes on. */
+#include "replica/replica_int.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
+
+/* ---- X --------------------------------------------------------------------------------------------------------------- */
+
+/* X as the order knows it, with room for one more. */
+static struct order_step_done *steps_out(const struct replicant *r, struct arena *arena)
+{
+	struct order_step_done *done = arena_array(arena, struct order_step_done, r->steps_count + 1);
+	for (uint32_t i = 0; i < r->steps_count; i++)
+		done[i] = (struct order_step_done){op_index(r, r->steps[i].member, r->steps[i].number), r->steps[i].how};
+	return done;
+}
+
+static void steps_in(struct replicant *r, const struct order_step_done *done, uint32_t count)
+{
+	r->steps = replica_grow(r->steps, &r->steps_capacity, count, sizeof(*r->steps));
+	for (uint32_t i = 0; i < count; i++) {
+		const struct op *op = r->ops[done[i].op];
+		r->steps[i] = (struct step){op->member, op->number, (uint8_t)done[i].how};
+	}
+	r->steps_count = count;
+	r->lane_dirty = true;
+}
+
+void lane_step(struct replicant *r, const struct task *task, enum order_done how)
+{
+	struct arena arena;
+	uint32_t count = r->steps_count;
+	struct order_next next = {.action = ORDER_RUN,
+	                          .op = op_index(r, task->member, task->number),
+	                          .as_replace = task->kind == REPLICA_RUN_CREATE_AS_REPLACE,
+	                          .standing = task->standing};
+	arena_init(&arena, 0);
+	struct order_step_done *done = steps_out(r, &arena);
+	order_step(done, &count, &next, how);
+	/* What is run again leaves its place: those behind it move up. */
+	uint32_t same = 0;
+	while (same < count && same < r->steps_count &&
+	       done[same].op == op_index(r, r->steps[same].member, r->steps[same].number))
+		same++;
+	for (uint32_t i = 0; i < r->withheld_count && count == r->steps_count; i++)
+		if (r->withheld[i].place != UINT32_MAX && r->withheld[i].place > same)
+			r->withheld[i].place--;
+	steps_in(r, done, count);
+	arena_free(&arena);
+}
+
+void lane_append(struct replicant *r, const struct op *op)
+{
+	r->steps = replica_grow(r->steps, &r->steps_capacity, r->steps_count + 1, sizeof(*r->steps));
+	r->steps[r->steps_count++] = (struct step){op->member, op->number, ORDER_DONE};
+	r->lane_dirty = true;
+}
+
+/* Where a place in X is once only `left` of it is there; UINT32_MAX: behind it, something that is left no more reset the item. */
+static uint32_t trimmed_place(const struct replicant *r, uint32_t place, const struct order_step_done *left,
+                              uint32_t left_count)
+{
+	uint32_t kept = 0, moved = place;
+	for (uint32_t i = 0; i < r->steps_count && place != UINT32_MAX; i++) {
+		uint32_t op = op_index(r, r->steps[i].member, r->steps[i].number);
+		if (kept < left_count && left[kept].op == op && left[kept].how == r->steps[i].how) {
+			kept++;
+			continue;
+		}
+		uint8_t effect = r->ops[op]->effect;
+		if (i < place)
+			moved--;
+		else if (effect != ORDER_ASSIGN && effect != ORDER_RELATIVE && r->steps[i].how != ORDER_REJECTED)
+			return UINT32_MAX;
+	}
+	return moved;
+}
+
+struct step *lane_find(struct replicant *r, uint32_t member, uint32_t number)
+{
+	for (uint32_t i = 0; i < r->steps_count; i++)
+		if (r->steps[i].member == member && r->steps[i].number == number)
+			return &r->steps[i];
+	return NULL;
+}
+
+/* What was in doubt, or could not be repeated, and of which nothing can be left: no person need look at it. */
+static void drop_doubts(struct replicant *r)
+{
+	struct report *report = own_report(r);
+	for (uint32_t i = report->exceptions_count; i-- > 0;) {
+		const struct exception *exception = &report->exceptions[i];
+		if (exception->state == REPLICA_PENDING || lane_find(r, exception->member, exception->number))
+			continue;
+		report_unexcept(report, exception->member, exception->number);
+		r->report_dirty = true;
+	}
+}
+
+/* Some of the first are forgotten. */
+void lane_trim(struct replicant *r, const uint32_t *base)
+{
+	struct arena arena;
+	uint32_t count = r->steps_count;
+	arena_init(&arena, 0);
+	lane_order(r);
+	struct order_step_done *done = steps_out(r, &arena);
+	order_trim(&arena, &r->set, base, done, &count);
+	for (uint32_t i = 0; i < r->withheld_count; i++)
+		r->withheld[i].place = trimmed_place(r, r->withheld[i].place, done, count);
+	steps_in(r, done, count);
+	arena_free(&arena);
+	drop_doubts(r);
+}
+
+static bool is_done(const struct replicant *r, uint32_t index)
+{
+	const struct op *op = r->ops[index];
+	for (uint32_t i = 0; i < r->steps_count; i++)
+		if (r->steps[i].member == op->member && r->steps[i].number == op->number)
+			return true;
+	return false;
+}
+
+/* ---- E --------------------------------------------------------------------------------------------------------------- */
+
+void lane_order(struct replicant *r)
+{
+	if (r->ordered)
+		return;
+	arena_reset(&r->order_arena);
+	struct order_op *ops = arena_array(&r->order_arena, struct order_op, r->ops_count);
+	for (uint32_t i = 0; i < r->ops_count; i++) {
+		const struct op *op = r->ops[i];
+		ops[i] = (struct order_op){op->member, op->number, op->stamp, op->seen, op->effect, op->class, op->facet};
+	}
+	r->set = (struct order_set){ops, r->ops_count, r->members_count, r->rules, r->base};
+	order_build(&r->order_arena, &r->set, &r->sequence);
+	r->ordered = true;
+}
+
+void lane_next(struct replicant *r, struct order_next *next)
+{
+	struct arena arena;
+	lane_order(r);
+	arena_init(&arena, 0);
+	order_next(&arena, &r->set, &r->sequence, steps_out(r, &arena), r->steps_count, next);
+	arena_free(&arena);
+}
+
+/* The only operation that is not settled here, if it had seen all others: it is the end of E. */
+static struct op *find_simple(const struct replicant *r)
+{
+	const uint32_t *settled = r->members[r->self].report.settled;
+	uint32_t member = UINT32_MAX;
+	for (uint32_t i = 0; i < r->members_count; i++) {
+		if (r->known[i] == settled[i])
+			continue;
+		if (member != UINT32_MAX || r->known[i] != settled[i] + 1)
+			return NULL;
+		member = i;
+	}
+	struct op *op = member == UINT32_MAX ? NULL : op_find(r, member, r->known[member]);
+	return op && vector_equal(op->seen, settled, r->members_count) ? op : NULL;
+}
+
+/* ---- Handled ---------------------------------------------------------------------------------------------------------- */
+
+/* It was done here, or lost against what was done here. */
+static bool is_handled(const struct replicant *r, uint32_t index)
+{
+	for (uint32_t hops = 0; hops <= r->ops_count; hops++) {
+		if (is_done(r, index))
+			return true;
+		const struct order_place *place = &r->sequence.places[index];
+		if (place->fate == ORDER_COUNTS)
+			return false;
+		index = place->by;
+	}
+	return false;
+}
+
+/* What an operation that is issued now has seen. It never shrinks: the operations of one member see more and more. */
+void lane_raise_handled(struct replicant *r)
+{
+	for (bool more = true; more;) {
+		more = false;
+		for (uint32_t m = 0; m < r->members_count; m++) {
+			const struct op *op = op_find(r, m, r->handled[m] + 1);
+			uint32_t before = r->handled[m];
+			if (op == NULL)
+				continue;
+			r->handled[m]++; /* so that it covers the operation's own predecessor */
+			if (vector_covers(r->handled, op->seen, r->members_count) && is_handled(r, op_index(r, m, op->number)))
+				more = true;
+			else
+				r->handled[m] = before;
+		}
+	}
+}
+
+void lane_settle(struct replicant *r)
+{
+	struct report *report = own_report(r);
+	if (!vector_equal(report->settled, r->known, r->members_count) || report->stuck || report->diverged)
+		r->report_dirty = true;
+	vector_copy(report->settled, r->known, r->members_count);
+	vector_copy(r->handled, r->known, r->members_count);
+	report->stuck = report->diverged = false;
+	report->distance = 0;
+	r->redo = false;
+	r->report_dirty |= report_unexcept_state(report, REPLICA_PENDING); /* need not be run any more */
+	r->lane_dirty = true;
+}
+
+static void get_stuck(struct replica *replica, struct replicant *r, uint32_t distance)
+{
+	struct report *report = own_report(r);
+	bool diverged = report->diverged || repair_was_in_vain(r);
+	if (report->stuck && report->distance == distance && report->diverged == diverged)
+		return;
+	replica->counters.diverged += diverged && !report->diverged;
+	report->stuck = true;
+	report->diverged = diverged;
+	report->distance = distance;
+	r->report_dirty = r->lane_dirty = true;
+}
+
+/* ---- Running ---------------------------------------------------------------------------------------------------------- */
+
+/* The delete was run here; or there was nothing to delete here, since all else that is known is covered by it. */
+bool lane_is_deleted(struct replicant *r)
+{
+	for (uint32_t i = r->steps_count; i-- > 0;) {
+		const struct op *op = op_find(r, r->steps[i].member, r->steps[i].number);
+		if (r->steps[i].how == ORDER_REJECTED)
+			continue; /* without effect */
+		if (op->effect == ORDER_DELETE)
+			return r->steps[i].how == ORDER_DONE;
+		if (op->effect == ORDER_CREATE || op->effect == ORDER_REPLACE)
+			return false;
+	}
+	return r->ops_count > 0 && !own_report(r)->created &&
+	       vector_equal(own_report(r)->settled, r->known, r->members_count) && lane_ends_deleted(r);
+}
+
+/* Of what users may still ask for: one of this site's operations that counts is a delete, run here or not yet. */
+bool lane_is_closed(struct replicant *r)
+{
+	if (lane_is_deleted(r))
+		return true;
+	for (uint32_t i = 0; i < r->ops_count; i++) {
+		if (r->ops[i]->member != r->self || r->ops[i]->effect != ORDER_DELETE)
+			continue;
+		lane_order(r);
+		if (r->sequence.places[i].fate != ORDER_SUPERSEDED)
+			return true;
+	}
+	return false;
+}
+
+bool lane_ends_deleted(struct replicant *r)
+{
+	lane_order(r);
+	uint32_t count = r->sequence.ops_count;
+	return count > 0 && r->ops[r->sequence.ops[count - 1]]->effect == ORDER_DELETE;
+}
+
+void lane_wait(struct replica *replica, struct replicant *r)
+{
+	uint64_t least = replica->options.retry_least_us, most = replica->options.retry_most_us;
+	r->retry_us = r->retry_us == 0 ? least : r->retry_us > most / 2 ? most : r->retry_us * 2;
+	uint64_t jitter = replica_draw(replica) % (r->retry_us / 4 + 1);
+	r->not_before_us = replica->now.us + r->retry_us + jitter;
+	replica_fire(replica, r, r->not_before_us);
+}
+
+void lane_execute(struct replica *replica, struct replicant *r, const struct op_row *row)
+{
+	const struct report *report = own_report(r);
+	r->task.task = replica->task_next++;
+	struct replica_task task = {.number = r->task.task,
+	                            .kind = r->task.kind,
+	                            .op = op_id(r, r->task.member, r->task.number),
+	                            .class = &row->class,
+	                            .request = &row->request,
+	                            .service = r->service,
+	                            .type = r->type,
+	                            .collection = r->collection,
+	                            .local_id = str_make(report->local_id, report->local_id_bytes),
+	                            .local_id_quoted = report->local_id_quoted,
+	                            .first = r->task.what == TASK_FIRST,
+	                            .ticket = r->task.what == TASK_FIRST ? r->task.ticket : 0};
+	replica->running = replica_grow(replica->running, &replica->running_capacity, replica->running_count + 1,
+	                                sizeof(*replica->running));
+	replica->running[replica->running_count++] = (struct running){r->task.task, r->id};
+	replica->counters.running++;
+	r->lane_dirty = true;
+	replica->host.execute(replica->host.context, &task);
+}
+
+struct op *lane_number(struct replica *replica, struct replicant *r, struct str content)
+{
+	struct op_row row;
+	uint32_t number = r->known[r->self] + 1;
+	uint32_t own = r->handled[r->self];
+	r->handled[r->self] = number - 1;
+	buf_clear(&replica->row);
+	op_row_put(&replica->row, hlc_tick(&replica->clock, replica->now.wall_ms), r->handled, r->members_count, content);
+	r->handled[r->self] = own;
+	int code = op_row_parse(buf_str(&replica->row), &row, NULL);
+	CHECK(code == 0); /* it was checked when it was submitted */
+	struct op *op = op_new(&row, r->self, number, r->members_count, replica->row.length);
+	op_store(replica, r, r->self, number, buf_str(&replica->row));
+	if (row.flags & OP_BLOB)
+		blob_need(replica, r, r->self, number, &row.request, true);
+	return op;
+}
+
+void lane_issue(struct replica *replica, struct replicant *r, struct op *op)
+{
+	op_insert(r, op);
+	replica->counters.issued++;
+	r->fresh = true;
+	r->lane_dirty = true;
+}
+
+static bool create_is(const struct replicant *r, enum order_done how)
+{
+	for (uint32_t i = 0; i < r->steps_count; i++)
+		if (r->steps[i].how == how && op_find(r, r->steps[i].member, r->steps[i].number)->effect == ORDER_CREATE)
+			return true;
+	return false;
+}
+
+bool lane_is_refused(const struct replicant *r)
+{
+	bool forgotten = !vector_is_zero(r->base, r->members_count); /* and a person let it be */
+	return !r->members[r->self].report.created && (forgotten || create_is(r, ORDER_REJECTED));
+}
+
+/* Whether there is something here is not known: a person has to say. What is there could not be changed nor deleted. */
+static bool is_made_in_doubt(const struct replicant *r)
+{
+	return create_is(r, ORDER_DOUBT);
+}
+
+static struct submission *queue_pop(struct replicant *r)
+{
+	struct submission *submission = r->queue;
+	r->queue = submission->next;
+	r->queue_end = r->queue ? r->queue_end : &r->queue;
+	r->queue_count--;
+	return submission;
+}
+
+/* While it waited, what it is about may have gone. */
+static bool is_late(struct replica *replica, struct replicant *r, struct submission *submission)
+{
+	bool closed = lane_is_closed(r);
+	if (!closed && (own_report(r)->created || submission->creates))
+		return false;
+	if (submission->withheld != 0 && closed)
+		doubt_drop(replica, r, submission->withheld); /* nobody waits for an answer */
+	else if (closed)
+		submit_refuse(replica, submission->ticket, ERR_NOT_FOUND, "it was deleted meanwhile");
+	else if (submission->withheld == 0)
+		submit_refuse(replica, submission->ticket, ERR_UNAVAILABLE, "it is not at this site now");
+	submission_free(submission);
+	work_add(replica, r);
+	return true;
+}
+
+static void start_first(struct replica *replica, struct replicant *r)
+{
+	struct submission *submission = queue_pop(r);
+	if (is_late(replica, r, submission))
+		return;
+	struct op *op = lane_number(replica, r, buf_str(&submission->content));
+	r->task = (struct task){.what = TASK_FIRST,
+	                        .kind = REPLICA_RUN,
+	                        .member = r->self,
+	                        .number = op->number,
+	                        .ticket = submission->ticket,
+	                        .answered = submission->ticket == 0,
+	                        .intent = op,
+	                        .key = submission->key};
+	submission->key = (struct buf){0};
+	if (r->task.key.length > 0)
+		key_store(replica, buf_str(&r->task.key), op_id(r, r->self, op->number), NULL);
+	struct op_row row;
+	int code = op_content_parse(buf_str(&submission->content), &row);
+	CHECK(code == 0);
+	lane_execute(replica, r, &row);
+	if (submission->withheld != 0)
+		doubt_drop(replica, r, submission->withheld);
+	submission_free(submission);
+}
+
+/* A weak one has no number: it runs, and that is all. */
+static void start_weak(struct replica *replica, struct replicant *r)
+{
+	struct submission *submission = queue_pop(r);
+	struct op_row row;
+	r->task = (struct task){.what = TASK_WEAK,
+	                        .kind = REPLICA_RUN,
+	                        .member = r->self,
+	                        .ticket = submission->ticket,
+	                        .answered = submission->relayed,
+	                        .content = submission->content};
+	submission->content = (struct buf){0};
+	int code = op_content_parse(buf_str(&r->task.content), &row);
+	CHECK(code == 0);
+	lane_execute(replica, r, &row);
+	submission_free(submission);
+}
+
+static bool take_slot(struct replica *replica, struct replicant *r)
+{
+	if (replica->running_count < replica->options.running_most)
+		return true;
+	if (!r->waiting) {
+		replica->slots =
+			replica_grow(replica->slots, &replica->slots_capacity, replica->slots_count + 1, sizeof(*replica->slots));
+		replica->slots[replica->slots_count++] = r->id;
+		r->waiting = true;
+	}
+	return false;
+}
+
+void lane_wake_slots(struct replica *replica)
+{
+	uint32_t woken = 0;
+	while (woken < replica->slots_count && replica->running_count + woken < replica->options.running_most) {
+		struct replicant *r;
+		if (replicant_load(replica, replica->slots[woken++], &r) == 0) {
+			r->waiting = false;
+			work_add(replica, r);
+		}
+	}
+	if (woken == 0)
+		return;
+	memmove(replica->slots, replica->slots + woken, (replica->slots_count - woken) * sizeof(*replica->slots));
+	replica->slots_count -= woken;
+}
+
+/* Without asking the service. True: it is done with. */
+static bool skip_missing(struct replica *replica, struct replicant *r, const struct op *op, const struct task *task)
+{
+	if (own_report(r)->created || op->effect == ORDER_CREATE || op->effect == ORDER_REPLACE)
+		return false;
+	enum order_done how = op->effect == ORDER_DELETE && !is_made_in_doubt(r) ? ORDER_DONE : ORDER_REJECTED;
+	lane_step(r, task, how);
+	if (how == ORDER_REJECTED) {
+		static char answer[] = "it was not made here, or that is in doubt";
+		report_except(own_report(r),
+		              &(struct exception){op->member, op->number, REPLICA_REJECTED, 404, sizeof(answer) - 1, answer});
+		replica->counters.rejected++;
+		r->report_dirty = true;
+	}
+	replica_tell(replica, r, op->number, op->member, r->self, how == ORDER_DONE ? REPLICA_APPLIED : REPLICA_REJECTED);
+	return true;
+}
+
+/* True: X has changed, look again. */
+static bool run(struct replica *replica, struct replicant *r, const struct op *op, const struct order_next *next)
+{
+	struct task task = {.what = TASK_DELIVERED,
+	                    .kind = next->as_replace ? REPLICA_RUN_CREATE_AS_REPLACE : REPLICA_RUN,
+	                    .member = op->member,
+	                    .number = op->number,
+	                    .standing = next->standing};
+	struct op_row row;
+	if (skip_missing(replica, r, op, &task))
+		return true;
+	if (!take_slot(replica, r) || op_fetch(replica, r, op->member, op->number, &row) != 0)
+		return false;
+	if (!name_is_free(replica, r, op) || !references_are_here(replica, r, &row.request) ||
+	    !blob_is_here(replica, r, op, &row.request))
+		return false;
+	r->task = task;
+	replica->counters.rerun += next->action == ORDER_RERUN;
+	lane_execute(replica, r, &row);
+	return false;
+}
+
+/* The last state that somebody gave and that was not taken here yet. The order has no way to what a delete took that lost, when its
+ * create is forgotten; a state makes it again. */
+static const struct op *find_repair(const struct replicant *r)
+{
+	const struct op *last = NULL;
+	for (uint32_t i = 0; i < r->ops_count; i++) {
+		const struct op *op = r->ops[i];
+		if ((op->flags & OP_REPAIR) && r->sequence.places[i].fate == ORDER_COUNTS && !is_done(r, i) &&
+		    (!last || op->stamp > last->stamp))
+			last = op;
+	}
+	return last;
+}
+
+/* A state was taken: what was deleted before is there again. */
+void lane_undelete(struct replicant *r, const struct op *repair)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < r->steps_count; i++) {
+		const struct op *op = op_find(r, r->steps[i].member, r->steps[i].number);
+		if (op->effect != ORDER_DELETE || op->number > repair->seen[op->member])
+			r->steps[kept++] = r->steps[i];
+	}
+	r->steps_count = kept;
+}
+
+static bool go_on(struct replica *replica, struct replicant *r)
+{
+	struct order_next next = {0};
+	struct op *simple = r->redo || own_report(r)->stuck ? NULL : find_simple(r);
+	const struct step *done = simple ? lane_find(r, simple->member, simple->number) : NULL;
+	if (simple && !done) {
+		next.action = ORDER_RUN;
+		return run(replica, r, simple, &next);
+	}
+	if (done && done == &r->steps[r->steps_count - 1]) {
+		lane_settle(r);
+		return false;
+	}
+	lane_next(r, &next);
+	if (next.action == ORDER_NOTHING) {
+		lane_settle(r);
+		return false;
+	}
+	lane_raise_handled(r);
+	if (next.action != ORDER_STUCK)
+		return run(replica, r, r->ops[next.op], &next);
+	const struct op *repair = find_repair(r);
+	if (repair) {
+		next = (struct order_next){.action = ORDER_RUN};
+		return run(replica, r, repair, &next);
+	}
+	get_stuck(replica, r, next.distance);
+	return false;
+}
+
+static void make_sure(struct replica *replica, struct replicant *r)
+{
+	struct op_row row;
+	if (op_fetch(replica, r, r->task.member, r->task.number, &row) == 0)
+		lane_execute(replica, r, &row);
+}
+
+void lane_pump(struct replica *replica, struct replicant *r)
+{
+	if (r->kind != REPLICANT_LIVE || r->task.task != 0)
+		return;
+	if (r->unsure && (r->queue || r->not_before_us <= replica->now.us)) {
+		make_sure(replica, r);
+		return;
+	}
+	if (r->unsure) {
+		replica_fire(replica, r, r->not_before_us);
+		return;
+	}
+	if (r->queue && r->consistency == REPLICA_WEAK) {
+		start_weak(replica, r);
+		return;
+	}
+	if (r->queue) {
+		start_first(replica, r);
+		return;
+	}
+	if (r->not_before_us > replica->now.us) {
+		replica_fire(replica, r, r->not_before_us);
+		return;
+	}
+	if (doubt_ask(replica, r) || repair_start(replica, r))
+		return;
+	/* Each turn takes one operation into X. */
+	for (uint32_t turns = 0; turns <= r->ops_count; turns++) {
+		bool settled = vector_equal(own_report(r)->settled, r->known, r->members_count);
+		if ((settled && !r->redo) || !go_on(replica, r))
+			break;
+	}
+}
+
+/* What came of an operation, for what this site has of the item. */
+void lane_effect(struct replica *replica, struct replicant *r, uint8_t effect, const struct replica_outcome *outcome)
+{
+	struct report *report = own_report(r);
+	if (effect == ORDER_DELETE) {
+		local_clear(replica, r);
+		if (report->created)
+			r->report_dirty = true;
+		report->created = false;
+		references_wake(replica, r); /* its name is free */
+		return;
+	}
+	if (effect == ORDER_CREATE || (effect == ORDER_REPLACE && !report->created)) {
+		report->created = true;
+		r->report_dirty = true;
+		name_set(replica, r);
+	}
+	if (outcome->local_id.length > 0 && outcome->local_id.length <= sizeof(report->local_id))
+		local_set(replica, r, outcome->local_id, outcome->local_id_quoted);
+	if (effect == ORDER_CREATE || effect == ORDER_REPLACE)
+		references_wake(replica, r);
+}

@@ -1,0 +1,238 @@
+/* To look at: replicants and operations as they are known here, and sessions.
+ *
+ * What is said of another member is what it reported last: it may have done more since. */
+#include "replica/replica_int.h"
+
+static struct str copy(struct arena *arena, struct str text)
+{
+	return str_make(arena_copy(arena, text.at, text.length), text.length);
+}
+
+static int find(struct replica *replica, struct replica_id id, struct replicant **r)
+{
+	int code = replicant_load(replica, id, r);
+	if (code == 0 && (*r)->kind == REPLICANT_ALIAS)
+		code = replicant_load(replica, (*r)->alias, r);
+	return code;
+}
+
+/* ---- Replicants ------------------------------------------------------------------------------------------------------------ */
+
+static void look_at_member(struct arena *arena, const struct replicant *r, uint32_t member,
+                           struct replica_member_view *view)
+{
+	const struct report *report = &r->members[member].report;
+	*view = (struct replica_member_view){.site = r->members[member].site,
+	                                     .local_id = copy(arena, str_make(report->local_id, report->local_id_bytes)),
+	                                     .local_id_quoted = report->local_id_quoted,
+	                                     .stuck = report->stuck,
+	                                     .diverged = report->diverged,
+	                                     .settled = true};
+	for (uint32_t i = 0; i < r->members_count && r->kind == REPLICANT_LIVE; i++)
+		if (report->settled[i] < r->known[i])
+			view->pending += r->known[i] - report->settled[i];
+	view->settled = view->pending == 0;
+	for (uint32_t i = 0; i < report->exceptions_count; i++)
+		*(report->exceptions[i].state == REPLICA_IN_DOUBT ? &view->in_doubt : &view->rejected) += 1;
+	if (member == r->self)
+		view->in_doubt += r->withheld_count;
+}
+
+int replica_look(struct replica *replica, struct arena *arena, struct replica_id id, struct replica_view *view)
+{
+	struct replicant *r;
+	int code = find(replica, id, &r);
+	if (code != 0)
+		return code;
+	struct replica_member_view *members = arena_array(arena, struct replica_member_view, r->members_count);
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < r->members_count; i++)
+		if (!r->members[i].removed)
+			look_at_member(arena, r, i, &members[count++]);
+	*view = (struct replica_view){.id = r->id,
+	                              .service = copy(arena, r->service),
+	                              .type = copy(arena, r->type),
+	                              .collection = copy(arena, r->collection),
+	                              .name = copy(arena, r->name),
+	                              .consistency = r->consistency,
+	                              .deleted = r->kind == REPLICANT_GONE || lane_is_deleted(r),
+	                              .members = members,
+	                              .members_count = count,
+	                              .operations = r->ops_count};
+	replicants_trim(replica);
+	return 0;
+}
+
+/* ---- Operations ------------------------------------------------------------------------------------------------------------- */
+
+static const struct step *find_step(const struct replicant *r, const struct op *op)
+{
+	for (uint32_t i = 0; i < r->steps_count; i++)
+		if (r->steps[i].member == op->member && r->steps[i].number == op->number)
+			return &r->steps[i];
+	return NULL;
+}
+
+static enum replica_member_state state_at(const struct replicant *r, uint32_t member, const struct op *op,
+                                          enum order_fate fate)
+{
+	const struct report *report = &r->members[member].report;
+	const struct step *step = member == r->self ? find_step(r, op) : NULL;
+	bool settled = report->settled[op->member] >= op->number;
+	if (report_exception(report, op->member, op->number))
+		return report_exception(report, op->member, op->number)->state;
+	if (step && step->how == ORDER_REJECTED)
+		return REPLICA_REJECTED; /* and a person let it be */
+	if (fate == ORDER_SUPERSEDED)
+		return settled ? REPLICA_SUPERSEDED : REPLICA_PENDING;
+	return settled || step ? REPLICA_APPLIED : REPLICA_PENDING;
+}
+
+/* Withheld: nobody but this site has it. */
+static void look_at_withheld(struct replicant *r, struct replica_op_view *view)
+{
+	view->members[0].site = r->members[r->self].site;
+	view->members[0].state = REPLICA_IN_DOUBT;
+	view->members[0].answer = STR("");
+	view->members_count = 1;
+}
+
+static void look_at_states(struct arena *arena, struct replicant *r, const struct op *op, struct replica_op_view *view)
+{
+	enum order_fate fate = ORDER_COUNTS;
+	if (op && r->ops_count > 1) {
+		lane_order(r);
+		const struct order_place *place = &r->sequence.places[op_index(r, op->member, op->number)];
+		fate = place->fate;
+		if (fate == ORDER_SUPERSEDED)
+			view->superseded_by = op_id(r, r->ops[place->by]->member, r->ops[place->by]->number);
+	}
+	for (uint32_t i = 0; i < r->members_count; i++) {
+		if (r->members[i].removed)
+			continue;
+		const struct exception *exception = op ? report_exception(&r->members[i].report, op->member, op->number) : NULL;
+		uint32_t at = view->members_count++;
+		view->members[at].site = r->members[i].site;
+		view->members[at].state = op ? state_at(r, i, op, fate) : REPLICA_APPLIED;
+		view->members[at].status = exception ? exception->status : 0;
+		view->members[at].answer =
+			exception ? copy(arena, str_make(exception->answer, exception->answer_bytes)) : STR("");
+	}
+}
+
+int replica_look_op(struct replica *replica, struct arena *arena, struct replica_op_id id, struct replica_op_view *view)
+{
+	struct replicant *r;
+	struct op_row row = {.class = {.name = STR_INIT("")}};
+	*view = (struct replica_op_view){.id = id};
+	int code = find(replica, id.replicant, &r);
+	if (code != 0)
+		return code;
+	uint32_t member = member_index(r, id.site);
+	if (member == UINT32_MAX || id.number == 0)
+		return ERR_NOT_FOUND;
+	bool forgotten = id.number <= r->base[member];
+	bool known =
+		!forgotten && (id.number <= r->known[member] || (member == r->self && (id.number & REPLICA_WITHHELD) != 0));
+	if (!forgotten && !known)
+		return ERR_NOT_FOUND;
+	if (known)
+		code = op_fetch(replica, r, member, id.number, &row);
+	if (code != 0)
+		return code;
+	view->class = row.class;
+	view->class.name = copy(arena, row.class.name);
+	view->stamp = row.stamp;
+	view->repair = row.flags & OP_REPAIR;
+	if (id.number & REPLICA_WITHHELD)
+		look_at_withheld(r, view);
+	else
+		look_at_states(arena, r, op_find(r, member, id.number), view);
+	replicants_trim(replica);
+	return 0;
+}
+
+/* ---- Sessions: "META-ID", then ":SITE.NUMBER" of each member whose operations this site has handled ---------------------------- */
+
+void replica_session_put(struct replica *replica, struct replica_id id, struct buf *out)
+{
+	struct replicant *r;
+	if (find(replica, id, &r) != 0)
+		return;
+	replica_id_put(r->id, out);
+	for (uint32_t i = 0; i < r->members_count && r->kind == REPLICANT_LIVE; i++) {
+		if (r->handled[i] == 0)
+			continue;
+		buf_put_char(out, ':');
+		for (unsigned shift = 64; shift > 0; shift -= 4)
+			buf_put_char(out, "0123456789abcdef"[r->members[i].site >> (shift - 4) & 15]);
+		buf_put_char(out, '.');
+		buf_put_number(out, r->handled[i], 1);
+	}
+	replicants_trim(replica);
+}
+
+static bool read_digits(struct str *text, unsigned base, char end, uint64_t *number)
+{
+	size_t at = 0;
+	*number = 0;
+	for (; at < text->length && text->at[at] != end; at++) {
+		int digit = str_hex_value(text->at[at]);
+		if (digit < 0 || (unsigned)digit >= base || at >= 16)
+			return false;
+		*number = *number * base + (unsigned)digit;
+	}
+	size_t taken = at < text->length ? at + 1 : at;
+	*text = str_make(text->at + taken, text->length - taken);
+	return at > 0;
+}
+
+bool replica_session_met(struct replica *replica, struct str session)
+{
+	enum { ID_BYTES = 36 };
+	struct replica_id id;
+	struct replicant *r;
+	if (session.length < ID_BYTES || !replica_id_parse(str_make(session.at, ID_BYTES), &id))
+		return true; /* it is none of ours: there is nothing to wait for */
+	int code = find(replica, id, &r);
+	if (code != 0 || r->kind != REPLICANT_LIVE)
+		return code == 0;
+	struct str rest = str_make(session.at + ID_BYTES, session.length - ID_BYTES);
+	while (rest.length > 0 && rest.at[0] == ':') {
+		uint64_t site, number;
+		rest = str_make(rest.at + 1, rest.length - 1);
+		if (!read_digits(&rest, 16, '.', &site))
+			return true;
+		/* The next `:` stays where it is. */
+		size_t digits = 0;
+		while (digits < rest.length && rest.at[digits] != ':')
+			digits++;
+		struct str text = str_make(rest.at, digits);
+		rest = str_make(rest.at + digits, rest.length - digits);
+		if (!read_digits(&text, 10, ':', &number))
+			return true;
+		uint32_t member = member_index(r, site);
+		if (member != UINT32_MAX && r->handled[member] < number)
+			return false;
+	}
+	return true;
+}
+
+/* ---- Without a struct replica --------------------------------------------------------------------------------------- */
+
+int replica_here_parse(struct str row, site_id self, struct replica_here *here, struct err *err)
+{
+	struct replicant r = {0};
+	int code = head_parse(row, &r, self, err);
+	*here = (struct replica_here){.alias = code == 0 && r.kind == REPLICANT_ALIAS, .gone = r.kind == REPLICANT_GONE};
+	if (here->alias)
+		here->other = r.alias;
+	if (code == 0 && r.kind == REPLICANT_LIVE) {
+		const struct report *report = &r.members[r.self].report;
+		memcpy(here->local_id, report->local_id, report->local_id_bytes);
+		here->local_id_bytes = report->local_id_bytes;
+		here->local_id_quoted = report->local_id_quoted;
+	}
+	replicant_wipe(&r);
+	return code;
+}

@@ -1,0 +1,261 @@
+/* What came of a task.
+ *
+ * A user's operation, run for the first time:
+ *   accepted   it is issued: the others get it; the user is answered
+ *   refused, or failed without an effect   no trace of it stays; the user is answered
+ *   unknown    repeatable: it is issued, and run again until it is known. Else the service is asked whether it happened;
+ *              if it cannot tell, the operation is withheld (doubt.c), and the user is told so
+ * One of another member, or one that is run again:
+ *   accepted   X has it
+ *   refused    X has it as rejected, the report says so
+ *   failed     it is tried again after a while, for ever
+ *   unknown    repeatable: it is run again until it is known, even if it is not due any more: it may have had its effect. Else
+ *              the service is asked; if it cannot tell, X has it as in doubt, the report says so
+ */
+#include "replica/replica_int.h"
+
+#include <stdlib.h>
+
+void outcome_answer(struct replica *replica, const struct replicant *r, const struct replica_outcome *outcome)
+{
+	const struct task *task = &r->task;
+	if (task->answered)
+		return;
+	struct replica_answer answer = {
+		.ticket = task->ticket, .op = op_id(r, r->self, task->number), .outcome = *outcome, .text = STR("")};
+	replica->host.answer(replica->host.context, &answer);
+}
+
+static void end_task(struct replicant *r)
+{
+	free(r->task.intent);
+	buf_free(&r->task.key);
+	buf_free(&r->task.content);
+	r->task = (struct task){0};
+	r->unsure = false;
+	r->lane_dirty = true;
+}
+
+static void inquire(struct replica *replica, struct replicant *r)
+{
+	struct op_row row;
+	if (op_fetch(replica, r, r->task.member, r->task.number, &row) != 0) {
+		replica->broken = true;
+		return;
+	}
+	r->task.kind = REPLICA_INQUIRE;
+	lane_execute(replica, r, &row);
+}
+
+/* It may have had its effect: X cannot be relied upon until that is known, so nothing else runs before. */
+static void try_again(struct replica *replica, struct replicant *r)
+{
+	r->unsure = true;
+	r->lane_dirty = true;
+	queue_refuse(replica, r, ERR_UNAVAILABLE, "the service has not said what became of an earlier operation");
+	lane_wait(replica, r);
+}
+
+/* ---- A user's own ---------------------------------------------------------------------------------------------------- */
+
+static bool is_settled(const struct replicant *r)
+{
+	return !r->redo && vector_equal(r->members[r->self].report.settled, r->known, r->members_count);
+}
+
+static struct op *issue(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
+{
+	struct op *op = r->task.intent;
+	r->task.intent = NULL;
+	if (r->task.key.length > 0)
+		key_store(replica, buf_str(&r->task.key), op_id(r, r->self, op->number), outcome);
+	lane_issue(replica, r, op);
+	return op;
+}
+
+static void first_accepted(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
+{
+	bool simple = is_settled(r) && vector_equal(r->task.intent->seen, r->known, r->members_count);
+	const struct op *op = issue(replica, r, outcome);
+	lane_append(r, op);
+	if (r->handled[r->self] + 1 == op->number)
+		r->handled[r->self]++;
+	replica->counters.executed++;
+	lane_effect(replica, r, op->effect, outcome);
+	if (simple)
+		lane_settle(r);
+	replica_tell(replica, r, op->number, op->member, r->self, REPLICA_APPLIED);
+	outcome_answer(replica, r, outcome);
+	if (op->effect == ORDER_CREATE)
+		replica_tell_replicant(replica, r, REPLICA_EVENT_REPLICANT);
+	end_task(r);
+}
+
+/* As if it had never been. */
+static void withdraw(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
+{
+	bool creates = r->task.intent->effect == ORDER_CREATE && vector_is_zero(r->known, r->members_count);
+	replica->counters.refused++;
+	if (r->task.intent->flags & OP_BLOB)
+		blob_done(replica, r, r->self, r->task.number);
+	op_unstore(replica, r, r->self, r->task.number);
+	if (r->task.key.length > 0)
+		key_forget(replica, buf_str(&r->task.key));
+	outcome_answer(replica, r, outcome);
+	end_task(r);
+	if (!creates || r->withheld_count > 0)
+		return;
+	queue_refuse(replica, r, ERR_NOT_FOUND, "it could not be created");
+	r->kind = REPLICANT_NONE;
+	r->head_dirty = r->lane_dirty = true;
+}
+
+static void first_unknown(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
+{
+	struct replica_outcome told = *outcome;
+	told.kind = REPLICA_UNKNOWN;
+	if (r->task.kind == REPLICA_INQUIRE) {
+		doubt_withhold(replica, r, outcome->kind == REPLICA_FAILED);
+		outcome_answer(replica, r, &told);
+		end_task(r);
+	} else if (r->task.intent->flags & OP_REPEATABLE) {
+		issue(replica, r, outcome);
+		outcome_answer(replica, r, &told);
+		r->task.what = TASK_DELIVERED;
+		try_again(replica, r);
+	} else {
+		inquire(replica, r);
+	}
+}
+
+static void take_first(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
+{
+	bool asked = r->task.kind == REPLICA_INQUIRE;
+	struct replica_outcome told = *outcome;
+	if (outcome->kind == REPLICA_ACCEPTED) {
+		first_accepted(replica, r, outcome);
+	} else if (outcome->kind == REPLICA_UNKNOWN || (outcome->kind == REPLICA_FAILED && asked)) {
+		first_unknown(replica, r, outcome);
+	} else {
+		/* Asked, the service says that it did not happen: the user may try again. */
+		if (asked)
+			told.kind = REPLICA_FAILED;
+		withdraw(replica, r, &told);
+	}
+}
+
+/* ---- Delivered -------------------------------------------------------------------------------------------------------- */
+
+static void done(struct replica *replica, struct replicant *r, enum order_done how,
+                 const struct replica_outcome *outcome)
+{
+	const struct op *op = op_find(r, r->task.member, r->task.number);
+	enum replica_member_state state = how == ORDER_DONE                     ? REPLICA_APPLIED
+	                                  : how == ORDER_DOUBT                  ? REPLICA_IN_DOUBT
+	                                  : outcome->kind == REPLICA_CREDENTIAL ? REPLICA_REJECTED_CREDENTIAL
+	                                                                        : REPLICA_REJECTED;
+	lane_step(r, &r->task, how);
+	if (how == ORDER_DONE) {
+		replica->counters.executed++;
+		r->report_dirty |= report_unexcept(own_report(r), op->member, op->number);
+		lane_effect(replica, r, op->effect, outcome);
+		if (op->flags & OP_REPAIR)
+			lane_undelete(r, op);
+	} else {
+		size_t bytes = outcome->answer.length < UINT16_MAX ? outcome->answer.length : UINT16_MAX;
+		replica->counters.rejected += how == ORDER_REJECTED;
+		replica->counters.in_doubt += how == ORDER_DOUBT;
+		report_except(own_report(r),
+		              &(struct exception){op->member, op->number, (uint8_t)state, (uint16_t)outcome->status,
+		                                  (uint16_t)bytes, (char *)(uintptr_t)outcome->answer.at});
+		r->report_dirty = true;
+		if (op->effect == ORDER_CREATE) {
+			references_wake(replica, r);
+			name_refused(replica, r);
+		}
+	}
+	replica_tell(replica, r, op->number, op->member, r->self, state);
+	r->retry_us = 0;
+	end_task(r);
+}
+
+/* A delete that finds nothing has what it wanted: it may have been run before, and its answer was lost. */
+static bool is_gone_already(const struct op *op, const struct replica_outcome *outcome)
+{
+	return op->effect == ORDER_DELETE && outcome->kind == REPLICA_REFUSED &&
+	       (outcome->status == 404 || outcome->status == 410);
+}
+
+static void take_delivered(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
+{
+	bool asked = r->task.kind == REPLICA_INQUIRE;
+	const struct op *op = op_find(r, r->task.member, r->task.number);
+	bool repeatable = (op->flags & OP_REPEATABLE) || r->task.kind == REPLICA_RUN_CREATE_AS_REPLACE;
+	bool refused = outcome->kind == REPLICA_REFUSED || outcome->kind == REPLICA_CREDENTIAL;
+	if (outcome->kind == REPLICA_ACCEPTED || (!asked && is_gone_already(op, outcome))) {
+		done(replica, r, ORDER_DONE, outcome);
+	} else if (refused && !asked) {
+		done(replica, r, ORDER_REJECTED, outcome);
+	} else if (outcome->kind == REPLICA_UNKNOWN && asked) {
+		done(replica, r, ORDER_DOUBT, outcome);
+	} else if (outcome->kind == REPLICA_UNKNOWN && !repeatable) {
+		inquire(replica, r);
+	} else if (outcome->kind == REPLICA_UNKNOWN || r->unsure || (asked && !refused)) {
+		if (refused) {
+			end_task(r); /* asked, the service says that it did not happen */
+			lane_wait(replica, r);
+		} else {
+			try_again(replica, r);
+		}
+	} else {
+		end_task(r); /* it has had no effect, and may have one later */
+		lane_wait(replica, r);
+	}
+}
+
+/* ---- Weak -------------------------------------------------------------------------------------------------------------- */
+
+static void take_weak(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
+{
+	struct op_row row;
+	bool ours = !r->task.answered;
+	int code = op_content_parse(buf_str(&r->task.content), &row);
+	bool accepted = code == 0 && outcome->kind == REPLICA_ACCEPTED;
+	bool creates = row.class.effect == ORDER_CREATE;
+	if (accepted) {
+		replica->counters.executed++;
+		lane_effect(replica, r, row.class.effect, outcome);
+		r->head_dirty = true;
+	}
+	if (ours && accepted)
+		sync_emit_weak(replica, r, buf_str(&r->task.content), creates);
+	outcome_answer(replica, r, outcome);
+	end_task(r);
+	bool over = accepted ? row.class.effect == ORDER_DELETE : creates && !own_report(r)->created;
+	if (!over)
+		return;
+	queue_refuse(replica, r, ERR_NOT_FOUND, "it was deleted, or never created");
+	name_clear(replica, r);
+	r->kind = REPLICANT_NONE;
+	r->head_dirty = r->lane_dirty = true;
+}
+
+void outcome_take(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
+{
+	r->task.task = 0;
+	switch (r->task.what) {
+	case TASK_FIRST: take_first(replica, r, outcome); break;
+	case TASK_DELIVERED: take_delivered(replica, r, outcome); break;
+	case TASK_WITHHELD:
+		doubt_answered(replica, r, outcome);
+		end_task(r);
+		break;
+	case TASK_STATE:
+		repair_read(replica, r, outcome);
+		end_task(r);
+		break;
+	case TASK_WEAK: take_weak(replica, r, outcome); break;
+	case TASK_NONE: break;
+	}
+	work_add(replica, r);
+}

@@ -1,0 +1,330 @@
+/* A message of another member.
+ *
+ * 1. Its clock is taken note of. One that is too old is dropped: it may speak of what was deleted and forgotten meanwhile. One
+ *    from a clock that is far ahead is dropped too.
+ * 2. Each section is taken by itself: what the sender has, what it reports, and operations that are new here. An operation is
+ *    taken when all that it had seen is here; they are sent in such an order. Else it is dropped, and comes again.
+ * 3. Who asked for an answer gets one (sync.c).
+ *
+ * Unknown here: a replicant comes with its header and its create. If the create is not there, "I have nothing" is answered, upon
+ * which all is sent. Gone here: GONE is answered, upon which the other one forgets it too, if it has deleted its own.
+ * Of who is no member nothing is taken, and it is told nothing. What makes no sense is counted; the rest of the message is
+ * dropped. */
+#include "replica/replica_int.h"
+
+#include <stdlib.h>
+
+static void drop(struct replica *replica)
+{
+	replica->counters.messages_dropped++;
+}
+
+/* ---- Operations -------------------------------------------------------------------------------------------------------------- */
+
+static bool stamp_is_later(const struct replicant *r, const struct op *op)
+{
+	for (uint32_t m = 0; m < r->members_count; m++) {
+		const struct op *seen = op->seen[m] > 0 ? op_find(r, m, op->seen[m]) : NULL;
+		if (seen && seen->stamp >= op->stamp)
+			return false;
+	}
+	return true;
+}
+
+/* Sound by itself, and with what its issuer said before. */
+static bool op_is_sound(const struct replicant *r, const struct op *op)
+{
+	const struct op *before = op_find(r, op->member, op->number - 1);
+	bool classed = r->rules.resolutions == NULL || op->class < r->rules.classes;
+	return op->seen[op->member] == op->number - 1 && classed &&
+	       (op->flags & OP_REPAIR ? op->effect == ORDER_REPLACE : true) &&
+	       (r->members[op->member].removed || vector_covers(op->seen, r->base, r->members_count)) &&
+	       (!before || vector_covers(op->seen, before->seen, r->members_count)) && stamp_is_later(r, op);
+}
+
+enum taken { TAKEN, TAKEN_BEFORE, TAKEN_EARLY, TAKEN_WRONG };
+
+static enum taken take_op(struct replica *replica, struct replicant *r, const struct sync_op *sent)
+{
+	struct op_row row;
+	if (sent->number <= r->known[sent->member])
+		return TAKEN_BEFORE;
+	/* Nobody else can tell what we did. */
+	if (sent->member == r->self || op_row_parse(sent->row, &row, NULL) != 0 || row.members_count != r->members_count)
+		return TAKEN_WRONG;
+	if (sent->number != r->known[sent->member] + 1)
+		return TAKEN_EARLY;
+	if (r->known[sent->member] - r->base[sent->member] >= 2 * LIMIT_REPLICA_OPERATIONS)
+		return TAKEN_WRONG;
+	struct op *op = op_new(&row, sent->member, sent->number, r->members_count, sent->row.length);
+	if (!vector_covers(r->known, op->seen, r->members_count)) {
+		free(op);
+		return TAKEN_EARLY;
+	}
+	if (!op_is_sound(r, op) ||
+	    !hlc_observe(&replica->clock, row.stamp, replica->now.wall_ms, replica->options.clock_ahead_ms)) {
+		free(op);
+		return TAKEN_WRONG;
+	}
+	op_insert(r, op);
+	op_store(replica, r, op->member, op->number, sent->row);
+	if (row.flags & OP_BLOB)
+		blob_need(replica, r, op->member, op->number, &row.request, false);
+	replica->counters.delivered++;
+	r->lane_dirty = true;
+	replica_tell(replica, r, op->number, op->member, r->self, REPLICA_PENDING);
+	return TAKEN;
+}
+
+static bool take_ops(struct replica *replica, struct replicant *r, uint32_t from, struct reader *reader)
+{
+	while (reader->left > 0) {
+		struct sync_op op;
+		if (!sync_op_read(reader, &op, r->members_count))
+			return false;
+		switch (take_op(replica, r, &op)) {
+		case TAKEN_WRONG: return false;
+		case TAKEN_EARLY: r->members[from].ack = true; break;
+		default: break;
+		}
+	}
+	return true;
+}
+
+/* ---- Reports ------------------------------------------------------------------------------------------------------------------ */
+
+static enum replica_member_state state_of(const struct report *report, const struct op *op)
+{
+	const struct exception *exception = report_exception(report, op->member, op->number);
+	return exception ? (enum replica_member_state)exception->state : REPLICA_APPLIED;
+}
+
+static void tell_changes(struct replica *replica, const struct replicant *r, uint32_t from, const struct report *old)
+{
+	const struct report *new = &r->members[from].report;
+	if (!replica->host.event)
+		return;
+	for (uint32_t i = 0; i < r->ops_count; i++) {
+		const struct op *op = r->ops[i];
+		if (op->number > new->settled[op->member])
+			continue;
+		enum replica_member_state now = state_of(new, op);
+		if (op->number > old->settled[op->member] || now != state_of(old, op))
+			replica_tell(replica, r, op->number, op->member, from, now);
+	}
+	if (old->local_id_bytes != new->local_id_bytes || memcmp(old->local_id, new->local_id, new->local_id_bytes) != 0)
+		replica_tell_replicant(replica, r, REPLICA_EVENT_REPLICANT);
+}
+
+static bool take_report(struct replica *replica, struct replicant *r, uint32_t from, struct reader *reader)
+{
+	struct report *old = &r->members[from].report;
+	struct report new = {.settled = calloc(r->members_count, sizeof(uint32_t))};
+	bool sound = new.settled &&report_read(reader, &new, r->members_count);
+	/* A member's promise is not taken back: what it has settled it has. */
+	bool later = sound && new.number > old->number &&vector_covers(new.settled, old->settled, r->members_count);
+	struct report dropped = later ? *old : new;
+	if (later) {
+		*old = new;
+		tell_changes(replica, r, from, &dropped);
+		r->head_dirty = true;
+	}
+	report_clear(&dropped);
+	free(dropped.settled);
+	return sound;
+}
+
+/* ---- Sections ------------------------------------------------------------------------------------------------------------------ */
+
+static bool take_vectors(struct replicant *r, uint32_t from, struct reader *reader)
+{
+	uint32_t has[LIMIT_REPLICA_MEMBERS];
+	struct member *member = &r->members[from];
+	read_vector(reader, has, r->members_count);
+	uint32_t told = read_32(reader);
+	if (reader->failed)
+		return false;
+	if (has[r->self] > r->known[r->self])
+		has[r->self] = r->known[r->self]; /* there are no more */
+	if (!vector_covers(member->has, has, r->members_count)) {
+		vector_raise(member->has, has, r->members_count);
+		r->head_dirty = true;
+	}
+	if (told > member->told && told <= own_report(r)->number) {
+		member->told = told;
+		r->head_dirty = true;
+	}
+	return true;
+}
+
+static void take_known(struct replica *replica, struct replicant *r, site_id from, struct section *section)
+{
+	uint32_t member = member_index(r, from);
+	if (member == UINT32_MAX || r->members[member].removed || r->consistency != REPLICA_EVENTUAL) {
+		drop(replica);
+		return;
+	}
+	if (section->flags & SYNC_NOTHING) {
+		memset(r->members[member].has, 0, r->members_count * sizeof(uint32_t));
+		r->members[member].told = 0;
+		free(r->members[member].sent);
+		r->members[member].sent = NULL;
+		r->members[member].sent_bytes = 0;
+		r->head_dirty = r->fresh = true;
+		work_add(replica, r);
+		return;
+	}
+	struct reader *reader = &section->rest;
+	bool sound = section->members_count == r->members_count && section->digest == members_digest(r);
+	if (sound && (section->flags & SYNC_HEADER)) {
+		struct replicant other = {0};
+		sound = read_header(reader, &other, replica->options.self);
+		replicant_wipe(&other);
+	}
+	sound = sound && take_vectors(r, member, reader);
+	if (sound && (section->flags & SYNC_REPORT))
+		sound = take_report(replica, r, member, reader);
+	sound = sound && take_ops(replica, r, member, reader);
+	if (!sound)
+		drop(replica);
+	if (section->flags & SYNC_ASK)
+		r->members[member].ack = true;
+	r->fresh = true;
+	work_add(replica, r);
+}
+
+static void take_unknown(struct replica *replica, site_id from, struct section *section)
+{
+	struct reader *reader = &section->rest;
+	if (section->flags & SYNC_NOTHING)
+		return;
+	struct replicant *r = replicant_new(replica, section->id);
+	bool sound = (section->flags & SYNC_HEADER) && read_header(reader, r, replica->options.self) &&
+	             member_index(r, from) != UINT32_MAX && r->consistency == REPLICA_EVENTUAL &&
+	             section->members_count == r->members_count && section->digest == members_digest(r);
+	struct section again = *section;
+	again.flags &= (uint8_t)~SYNC_HEADER;
+	if (sound)
+		take_known(replica, r, from, &again);
+	if (sound && !vector_is_zero(r->known, r->members_count)) {
+		r->head_dirty = true;
+		replica_tell_replicant(replica, r, REPLICA_EVENT_REPLICANT);
+		return;
+	}
+	/* It was not in the work list before, and is the last that went there. */
+	if (r->in_work) {
+		r->in_work = false;
+		replica->work_count--;
+	}
+	replicant_drop(replica, r);
+	if (section->flags & SYNC_HEADER)
+		drop(replica);
+	else
+		sync_emit_nothing(replica, peer_get(replica, from), section->id);
+}
+
+/* It deleted it too, or it has not heard yet of who settled it last. */
+static void take_gone(struct replica *replica, struct replicant *r, site_id from, const struct section *section)
+{
+	struct peer *peer = peer_get(replica, from);
+	if (r && r->kind == REPLICANT_LIVE) {
+		uint32_t member = member_index(r, from);
+		if (member == UINT32_MAX || !lane_is_deleted(r) || r->task.what != TASK_NONE) {
+			drop(replica);
+			return;
+		}
+		vector_copy(r->members[member].has, r->known, r->members_count);
+		r->members[member].told = own_report(r)->number;
+		forget_gone(replica, r);
+		work_add(replica, r);
+	} else if (r && r->kind == REPLICANT_GONE) {
+		uint32_t member = member_index(r, from);
+		if (member == UINT32_MAX)
+			return;
+		peer_owe(replica, r, member, false);
+	}
+	if (section->flags & SYNC_ASK)
+		sync_emit_gone(replica, peer, section->id, false);
+}
+
+static void take_weak(struct replica *replica, struct replicant *r, site_id from, struct section *section)
+{
+	struct op_row row;
+	if (!r && (section->flags & SYNC_HEADER)) {
+		r = replicant_new(replica, section->id);
+		if (!read_header(&section->rest, r, replica->options.self) || member_index(r, from) == UINT32_MAX ||
+		    r->consistency != REPLICA_WEAK) {
+			replicant_drop(replica, r);
+			drop(replica);
+			return;
+		}
+		r->head_dirty = true;
+	} else if (!r || r->kind != REPLICANT_LIVE || r->consistency != REPLICA_WEAK ||
+	           member_index(r, from) == UINT32_MAX || (section->flags & SYNC_HEADER)) {
+		drop(replica); /* best effort: its create did not get here */
+		return;
+	}
+	struct str content = read_rest(&section->rest);
+	work_add(replica, r);
+	if (op_content_parse(content, &row) != 0 || (row.flags & OP_BLOB) || r->queue_count >= LIMIT_REPLICA_QUEUE ||
+	    (row.class.effect == ORDER_CREATE) != ((section->flags & SYNC_HEADER) != 0)) {
+		r->kind = own_report(r)->created || r->queue || r->task.task ? r->kind : REPLICANT_NONE;
+		drop(replica);
+		return;
+	}
+	struct submission *submission = calloc(1, sizeof(*submission));
+	if (!submission)
+		return;
+	submission->relayed = true;
+	buf_put(&submission->content, content);
+	queue_push(r, submission);
+	replica->counters.delivered++;
+}
+
+static void take_section(struct replica *replica, site_id from, struct section *section)
+{
+	struct replicant *r;
+	int code = replicant_load(replica, section->id, &r);
+	if (code != 0 && code != ERR_NOT_FOUND) {
+		drop(replica);
+		return;
+	}
+	if (section->kind == SYNC_GONE) {
+		take_gone(replica, r, from, section);
+	} else if (section->kind == SYNC_WEAK) {
+		take_weak(replica, r, from, section);
+	} else if (!r) {
+		take_unknown(replica, from, section);
+	} else if (r->kind == REPLICANT_LIVE) {
+		take_known(replica, r, from, section);
+	} else if (r->kind == REPLICANT_GONE && member_index(r, from) != UINT32_MAX) {
+		sync_emit_gone(replica, peer_get(replica, from), section->id, false);
+	} else {
+		drop(replica);
+	}
+}
+
+void receive_message(struct replica *replica, site_id from, struct str message)
+{
+	struct reader sections;
+	struct section section;
+	uint64_t clock = 0;
+	replica->counters.messages_received++;
+	bool sound = from != 0 && from != replica->options.self && sync_message_open(message, &clock, &sections) == 0;
+	uint64_t age_ms = hlc_ms(clock) < replica->now.wall_ms ? replica->now.wall_ms - hlc_ms(clock) : 0;
+	if (!sound || age_ms > replica->options.message_age_ms ||
+	    !hlc_observe(&replica->clock, clock, replica->now.wall_ms, replica->options.clock_ahead_ms)) {
+		drop(replica);
+		return;
+	}
+	peer_heard(replica, peer_get(replica, from));
+	for (;;) {
+		int more = sync_section_read(&sections, &section);
+		if (more < 0)
+			drop(replica);
+		if (more <= 0)
+			break;
+		if (section.kind >= SYNC_STATE && section.kind <= SYNC_WEAK)
+			take_section(replica, from, &section);
+	}
+}

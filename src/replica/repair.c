@@ -1,0 +1,160 @@
+/* Repair: a member that cannot get to E by re-running gets the state of another one.
+ *
+ * 1. Who is stuck says so in its report, with how far it is in line with E.
+ * 2. A member that is settled for all that the stuck one knows waits a while, a different one each, looks again whether that is
+ *    still so, reads its own copy through the API, and issues it: a `replace` that had seen everything.
+ * 3. It is ordered like any other operation. For who issued it, it is done: the state is there already. Two that did the same
+ *    at once do no harm.
+ *
+ * Where an operation was rejected or is in doubt, something is missing from the state: such a member gives its own only if all
+ * have something missing. What others have accepted would be lost otherwise.
+ *
+ * Everybody who can be reached is stuck: the one that is nearest to E, the first of several, does the same with what it has (it
+ * is stuck only once it has run all that it knows).
+ * The copy cannot be given as a `replace`, or it was, and did not help: the report says `diverged`, it is counted, and nothing is guessed. */
+#include "replica/replica_int.h"
+
+enum assessment { REPAIR_NOT, REPAIR_SETTLED, REPAIR_NEAREST };
+
+/* Not all that counts has had its effect there. */
+static bool is_partial(const struct report *report)
+{
+	return report->exceptions_count > 0;
+}
+
+static bool is_nearer(const struct replicant *r, uint32_t a, uint32_t b)
+{
+	if (is_partial(&r->members[a].report) != is_partial(&r->members[b].report))
+		return is_partial(&r->members[b].report);
+	uint32_t x = r->members[a].report.distance, y = r->members[b].report.distance;
+	return x != y ? x > y : a < b;
+}
+
+/* It was given a state, and its service refused it: another one would not do better. A person sees it as rejected. */
+static bool refused_one(const struct replicant *r, const struct report *report)
+{
+	for (uint32_t i = 0; i < report->exceptions_count; i++) {
+		const struct op *op = op_find(r, report->exceptions[i].member, report->exceptions[i].number);
+		if (op && (op->flags & OP_REPAIR))
+			return true;
+	}
+	return false;
+}
+
+/* The last that is known is a repair that had seen all else. Who is stuck with that is not helped by another one. */
+bool repair_was_in_vain(const struct replicant *r)
+{
+	const struct op *last = NULL;
+	for (uint32_t i = 0; i < r->ops_count; i++)
+		if (last == NULL || r->ops[i]->stamp > last->stamp)
+			last = r->ops[i];
+	if (last == NULL || !(last->flags & OP_REPAIR))
+		return false;
+	for (uint32_t m = 0; m < r->members_count; m++)
+		if (last->seen[m] + (m == last->member) < r->known[m])
+			return false;
+	return true;
+}
+
+static enum assessment assess(struct replica *replica, struct replicant *r)
+{
+	const struct report *own = own_report(r);
+	bool settled = !r->redo && vector_equal(own->settled, r->known, r->members_count);
+	bool needed = false;
+	/* What is withheld may be in the state that would be given, and would be issued once more later. */
+	if (own->diverged || r->consistency == REPLICA_WEAK || r->withheld_count > 0 || repair_was_in_vain(r))
+		return REPAIR_NOT;
+	for (uint32_t i = 0; i < r->members_count; i++) {
+		const struct member *member = &r->members[i];
+		if (i == r->self || member->removed)
+			continue;
+		bool same = vector_equal(member->has, r->known, r->members_count);
+		bool better = is_partial(own) && !is_partial(&member->report),
+			 worse = !is_partial(own) && is_partial(&member->report);
+		if (settled && better)
+			return REPAIR_NOT;
+		if (settled) {
+			needed |= same && member->report.stuck && !refused_one(r, &member->report);
+			continue;
+		}
+		if (!own->stuck)
+			return REPAIR_NOT;
+		if (!replica->host.reachable(replica->host.context, member->site))
+			continue;
+		if (!same || (!member->report.stuck && !worse) || is_nearer(r, i, r->self))
+			return REPAIR_NOT;
+		needed = true;
+	}
+	if (settled)
+		return needed ? REPAIR_SETTLED : REPAIR_NOT;
+	return own->stuck ? REPAIR_NEAREST : REPAIR_NOT;
+}
+
+void repair_consider(struct replica *replica, struct replicant *r)
+{
+	if (r->kind != REPLICANT_LIVE || r->task.task != 0)
+		return;
+	if (assess(replica, r) == REPAIR_NOT) {
+		r->repair_us = 0;
+		return;
+	}
+	if (r->repair_us == 0) {
+		uint64_t random = replica_draw(replica);
+		r->repair_us = replica->now.us + REPLICA_REPAIR_US + random % (REPLICA_REPAIR_US * r->members_count);
+	}
+	uint64_t at_us = r->repair_us > r->not_before_us ? r->repair_us : r->not_before_us; /* the lane may wait */
+	if (at_us > replica->now.us)
+		replica_fire(replica, r, at_us);
+	else
+		work_add(replica, r);
+}
+
+bool repair_start(struct replica *replica, struct replicant *r)
+{
+	if (r->repair_us == 0 || r->repair_us > replica->now.us)
+		return false;
+	enum assessment how = assess(replica, r);
+	if (how == REPAIR_NOT) {
+		r->repair_us = 0;
+		return false;
+	}
+	if (how == REPAIR_NEAREST)
+		lane_raise_handled(r);
+	r->task = (struct task){.what = TASK_STATE, .kind = REPLICA_READ_STATE, .member = r->self};
+	struct op_row row = {0};
+	lane_execute(replica, r, &row);
+	return true;
+}
+
+static void issue_state(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
+{
+	struct buf content = {0};
+	op_content_put(&content, &outcome->state_class, &outcome->state, OP_REPAIR);
+	struct op *op = lane_number(replica, r, buf_str(&content));
+	buf_free(&content);
+	lane_issue(replica, r, op);
+	lane_append(r, op);
+	if (r->handled[r->self] + 1 == op->number)
+		r->handled[r->self]++;
+	replica->counters.repaired++;
+	if (replica->host.event) {
+		struct replica_event event = {.kind = REPLICA_EVENT_REPAIRED, .op = op_id(r, op->member, op->number)};
+		replica->host.event(replica->host.context, &event);
+	}
+}
+
+void repair_read(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
+{
+	bool fits = outcome->kind == REPLICA_ACCEPTED && outcome->state_class.effect == ORDER_REPLACE &&
+	            op_check(&outcome->state_class, &outcome->state, NULL) == 0;
+	r->repair_us = 0;
+	if (fits) {
+		issue_state(replica, r, outcome);
+	} else if (outcome->kind == REPLICA_FAILED || outcome->kind == REPLICA_UNKNOWN) {
+		lane_wait(replica, r);
+	} else {
+		own_report(r)->diverged = true;
+		replica->counters.diverged++;
+		r->report_dirty = r->lane_dirty = true;
+	}
+}

@@ -1,0 +1,382 @@
+/* Replica: one resource at several sites, nothing lost (DESIGN 7, `eventual` and `weak`).
+ *
+ * A struct replica is the part of one agent that has the replicants of which its site is a member. It is fed what users ask,
+ * what the local service answered, what other members say, and the time; and asks its host to keep rows, to run requests at
+ * the local service, to send, and to answer.
+ *
+ * Held back. A host does nothing of what it is asked until all rows put so far are durable: it lets many events come, commits
+ * once, and then performs what was asked meanwhile (group commit). So there is no "when it is durable" in this room: an
+ * intent put and an execution asked for in one event mean that the intent is on disk before the service hears of it. If the
+ * commit fails, the host drops what was asked, and makes a new struct replica from what is on disk.
+ *
+ * One write, at a member:
+ *   replica_submit()     the operation gets its number, its stamp and what it had seen; put as an intent; execute()
+ *   replica_executed()   2xx: it is issued, put, answered, and goes to the other members. 4xx: it never leaves, no trace stays
+ *   at each other member: receive, put, acknowledge; when all that it had seen is there, order_next() says when it runs
+ *   each member says up to where it is settled; what everybody has settled is forgotten (pruned)
+ *
+ * One message, SYNC, does all the talking between two members on one replicant: "this is what I have, this is up to where I am
+ * settled, these are my local id and what was rejected here, and here are operations which you lack". It may be lost, doubled,
+ * late: each is complete in itself and merges. It is repeated, with backoff, until the other one has said that it has as much.
+ * The issuer of an operation sends it at once; another member that has it relays it after a while where it was not
+ * acknowledged, so a member that only one other one can reach still gets it. docs/protocol/replica.md has it to the byte.
+ *
+ * Lanes. Operations on one replicant run one after another at a site, those of its own users first: they do not wait for what
+ * comes from elsewhere, and are concurrent with it. Different replicants run in parallel, up to a limit.
+ *
+ * Stuck. Where order_next() finds no way back by re-running, a member that is settled for all it knows (or, if there is none,
+ * the nearest one) reads its own copy through the API and issues that state as an operation, a `replace` that had seen
+ * everything. It is ordered like any other; so nobody has to agree on who repairs. The operation is shown as `repaired`.
+ *
+ * In doubt. At a restart an execution that was asked for and has no outcome is found out: run again where that is safe
+ * (repeatable), else asked of the service (inquire: by id or natural name), else marked for a person. It does not hold up others.
+ * A user's operation in doubt is withheld: nobody else has heard of it. Its id has a number of 1 << 31 and more; if it turns out
+ * that it happened, it is issued under a number of its own.
+ *
+ * Memory: replicants that have nothing pending are rows on disk, and nothing else.
+ */
+#ifndef REPLICA_REPLICA_H
+#define REPLICA_REPLICA_H
+
+#include "replica/order.h"
+
+#include "site/site.h"
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/hlc.h"
+#include "base/limits.h"
+#include "base/str.h"
+
+/* ---- Words ------------------------------------------------------------------------------------------------------- */
+
+/* The meta-id: a UUID of version 7 (RFC 9562), time-ordered; shown as such. */
+struct replica_id {
+	uint8_t bytes[16];
+};
+
+/* An operation: the how-manieth of which member on which replicant. Shown as `META-ID.SITE.NUMBER`. */
+struct replica_op_id {
+	struct replica_id replicant;
+	site_id site;
+	uint32_t number;
+};
+
+struct replica_now {
+	uint64_t us;
+	uint64_t wall_ms;
+};
+
+enum replica_consistency { REPLICA_EVENTUAL, REPLICA_WEAK };
+
+/* What an operation does, from the description; travels with the operation. */
+struct replica_class {
+	struct str name; /* of the operation: "replace", "reboot" */
+	uint8_t effect;  /* enum order_effect */
+	uint16_t facet;  /* number of the facet in the type: 0 the item */
+	uint8_t class;   /* see order.h */
+	bool repeatable; /* running it twice is running it once */
+};
+
+/* The request as it travels: ids in it are meta-ids. To this room it is bytes; the host writes and reads it. */
+struct replica_request {
+	struct str head; /* method, target, headers that count: the host's own encoding */
+	struct str body; /* small ones; otherwise the blob has it */
+	struct str blob; /* SHA-256 of a spooled body, 32 bytes; or "" */
+	uint64_t blob_bytes;
+	struct str secret; /* sealed credentials, or "": shown nowhere */
+	/* Replicants that it refers to: it waits until they are here. */
+	const struct replica_id *references;
+	uint32_t references_count;
+};
+
+/* ---- What the host does ------------------------------------------------------------------------------------------ */
+
+enum replica_table {
+	REPLICA_REPLICANTS, /* meta-id: members, local ids, base, rules */
+	REPLICA_OPERATIONS, /* meta-id, site, number */
+	REPLICA_LANES,      /* meta-id: X, what is running */
+	REPLICA_OUTBOX,     /* site, meta-id: there is something to tell it */
+	REPLICA_LOCALS,     /* service, type, local id: meta-id */
+	REPLICA_NAMES,      /* service, type, collection, name: meta-id */
+	REPLICA_KEYS,       /* Idempotency-Key: operation */
+	REPLICA_BLOBS,      /* SHA-256: which operations need it */
+	REPLICA_META,       /* the clock, the version of the rows */
+	REPLICA_TABLES,
+};
+
+/* A request for the local service. Answered by replica_executed() with the same task number, once, at any time; numbers are
+ * not used again, nor after a restart. */
+enum replica_task_kind {
+	REPLICA_RUN,                   /* run the operation */
+	REPLICA_RUN_CREATE_AS_REPLACE, /* the create, as a PUT on what is there */
+	REPLICA_INQUIRE,               /* did it happen? by local id or natural name */
+	REPLICA_READ_STATE,            /* the item as it is, to be issued as a replace */
+};
+
+struct replica_task {
+	uint64_t number;
+	enum replica_task_kind kind;
+	struct replica_op_id op;
+	const struct replica_class *class;
+	const struct replica_request *request;
+	struct str service;
+	struct str type;
+	struct str collection;
+	struct str local_id;  /* "" while there is none here */
+	bool local_id_quoted; /* as it stands in JSON: a string, or a number */
+	bool first;           /* for the user who asked it here: his credentials, his answer */
+	uint64_t ticket;      /* of that user's submission; 0: nobody waits */
+};
+
+enum replica_outcome_kind {
+	REPLICA_ACCEPTED, /* 2xx; INQUIRE: it did happen; READ_STATE: here it is */
+	REPLICA_REFUSED,  /* 4xx: it has no effect, and would have none again; INQUIRE: it did not happen. A delete that is
+	                     * delivered and gets 404 or 410 is done: there is nothing any more */
+	REPLICA_CREDENTIAL, /* refused for the credential alone */
+	REPLICA_FAILED,     /* certainly without effect, and may work later: no connection, 503 before anything was sent */
+	REPLICA_UNKNOWN,    /* sent, and no answer, or one that tells nothing: it may have had an effect */
+};
+
+struct replica_outcome {
+	enum replica_outcome_kind kind;
+	int status;          /* of the service; 0: none */
+	struct str local_id; /* of what was made or found; "" if nothing was */
+	bool local_id_quoted;
+	struct str answer;            /* what is kept of it, for people: bounded by LIMIT_REPLICA_ANSWER_BYTES */
+	struct replica_request state; /* READ_STATE: a `replace` that sets it */
+	struct replica_class state_class;
+};
+
+/* How one member stands with an operation. */
+enum replica_member_state {
+	REPLICA_PENDING, /* not yet heard that it is done there */
+	REPLICA_APPLIED,
+	REPLICA_SUPERSEDED, /* it lost against a concurrent one, or a later one made it obsolete */
+	REPLICA_REJECTED,
+	REPLICA_REJECTED_CREDENTIAL,
+	REPLICA_IN_DOUBT,
+	REPLICA_MEMBER_STATES,
+};
+
+/* The answer to a user's request. */
+struct replica_answer {
+	uint64_t ticket;
+	int code; /* 0; or why it could not be taken: ERR_NOT_FOUND, ERR_CONFLICT, ERR_LIMIT... with `text` */
+	struct str text;
+	struct replica_op_id op;
+	struct replica_outcome outcome; /* of the execution here */
+	bool repeated;                  /* an Idempotency-Key that was met before: `op` is that one */
+};
+
+enum replica_event_kind {
+	REPLICA_EVENT_OPERATION, /* an operation changed its state, here or at a member */
+	REPLICA_EVENT_REPLICANT, /* a replicant came, changed its members or local ids, or is gone */
+	REPLICA_EVENT_REPAIRED,
+	REPLICA_EVENT_CONFLICT, /* its create was rejected here: another replicant has its natural name */
+};
+
+struct replica_event {
+	enum replica_event_kind kind;
+	struct replica_op_id op; /* number 0: of the replicant */
+	site_id member;          /* whose state it is; 0: all */
+	enum replica_member_state state;
+};
+
+struct replica_host {
+	void *context;
+	/* Rows. get: 0 and the row appended, or ERR_NOT_FOUND; any other code is a broken store, upon which the room does nothing
+	 * more. What was put is seen by get and scan at once. scan calls back in the order of the keys until `each` returns false; no row changes meanwhile. */
+	int (*get)(void *context, enum replica_table table, struct str key, struct buf *row);
+	void (*put)(void *context, enum replica_table table, struct str key, struct str row);
+	void (*remove)(void *context, enum replica_table table, struct str key);
+	int (*scan)(void *context, enum replica_table table, struct str prefix, struct str from,
+	            bool (*each)(void *each_context, struct str key, struct str row), void *each_context);
+	/* Held back until what was put is durable. Slices live until the call returns. None of these may call back in. */
+	void (*send)(void *context, site_id to, struct str message); /* at most LIMIT_REPLICA_MESSAGE_BYTES */
+	void (*execute)(void *context, const struct replica_task *task);
+	void (*answer)(void *context, const struct replica_answer *answer);
+	void (*fetch)(void *context, struct str blob, uint64_t bytes, site_id from); /* see replica_fetched() */
+	void (*drop)(void *context, struct str blob);                                /* nobody needs it any more */
+	void (*event)(void *context, const struct replica_event *event);             /* may be NULL */
+	/* At once. */
+	bool (*reachable)(void *context, site_id site); /* is it worth to try now? A guess; never a condition */
+	uint64_t (*random)(void *context);
+};
+
+struct replica_options {
+	site_id self;
+	struct hash_key hash_key;
+	uint64_t retry_least_us; /* between tries to tell a member */
+	uint64_t retry_most_us;
+	uint64_t relay_us;       /* after which what others issued is relayed */
+	uint64_t tombstone_ms;   /* how long the id of what is gone everywhere is remembered */
+	uint64_t message_age_ms; /* an older message is dropped: it may speak of what is gone */
+	uint64_t clock_ahead_ms; /* a stamp further ahead is refused */
+	uint32_t running_most;   /* executions at a time */
+};
+
+struct replica_options replica_options_default(void);
+
+/* ---- The state machine ------------------------------------------------------------------------------------------- */
+
+struct replica;
+
+/* Starts from the rows: what was pending goes on, what was running is in doubt and is found out. */
+int replica_new(struct replica **out, const struct replica_options *options, const struct replica_host *host,
+                struct replica_now now, struct err *err);
+void replica_free(struct replica *replica);
+
+struct replica_create {
+	struct str service;
+	struct str type;
+	struct str collection;  /* a name is unique within it; "" without a natural name */
+	struct str name;        /* natural name; "": none */
+	const site_id *members; /* this site among them; 2 to LIMIT_REPLICA_MEMBERS */
+	uint32_t members_count;
+	enum replica_consistency consistency;
+	struct order_rules rules;
+};
+
+struct replica_submission {
+	uint64_t ticket;                     /* the host's, not 0; comes back with the answer */
+	const struct replica_create *create; /* NULL: an operation on `replicant` */
+	struct replica_id replicant;         /* create: chosen by the host (it may stand in the body already) */
+	struct replica_class class;
+	struct replica_request request;
+	struct str key; /* Idempotency-Key with whom it is from; "" without one */
+};
+
+/* What a user asks. Is answered once, by host->answer(). */
+void replica_submit(struct replica *replica, const struct replica_submission *submission, struct replica_now now);
+
+void replica_executed(struct replica *replica, uint64_t task, const struct replica_outcome *outcome,
+                      struct replica_now now);
+
+/* What another member says. What makes no sense is counted and dropped; a sender that is no member of a replicant is not
+ * listened to on it, and learns nothing of it. */
+void replica_receive(struct replica *replica, site_id from, struct str message, struct replica_now now);
+
+/* A blob is here as a whole, checked. */
+void replica_fetched(struct replica *replica, struct str blob, struct replica_now now);
+
+/* Does any operation need it, one that was submitted and still waits for its turn among them? What a host was asked to drop
+ * may have been submitted again meanwhile. A store that cannot be read needs everything. */
+bool replica_needs_blob(struct replica *replica, struct str blob);
+
+/* The site can be reached again: what waits for it is told at once. */
+void replica_met(struct replica *replica, site_id site, struct replica_now now);
+
+/* A person's word on an operation that is rejected or in doubt at this site. */
+enum replica_verdict {
+	REPLICA_RETRY,    /* run it (again); `secret` replaces its credentials if not "" */
+	REPLICA_HAPPENED, /* in doubt: it did have its effect here */
+	REPLICA_DISMISS,  /* in doubt: it did not, and is not to be run; rejected: stop showing it */
+};
+
+int replica_judge(struct replica *replica, struct replica_op_id op, enum replica_verdict verdict, struct str secret,
+                  struct replica_now now, struct err *err);
+
+/* A site was removed from the mesh: it leaves all mappings. */
+void replica_site_removed(struct replica *replica, site_id site, struct replica_now now);
+
+uint64_t replica_due(const struct replica *replica); /* when replica_tick() wants to be called next */
+void replica_tick(struct replica *replica, struct replica_now now);
+
+/* ---- To look at --------------------------------------------------------------------------------------------------- */
+
+struct replica_member_view {
+	site_id site;
+	struct str local_id; /* "" if not known */
+	bool local_id_quoted;
+	bool settled;     /* as far as is known here, it has executed all that is known here */
+	bool stuck;       /* it waits for the state of another one */
+	bool diverged;    /* and nobody can give it */
+	uint32_t pending; /* operations that it has not settled */
+	uint32_t rejected;
+	uint32_t in_doubt;
+};
+
+struct replica_view {
+	struct replica_id id;
+	struct str service;
+	struct str type;
+	struct str collection;
+	struct str name;
+	enum replica_consistency consistency;
+	bool deleted; /* a tombstone */
+	const struct replica_member_view *members;
+	uint32_t members_count;
+	uint32_t operations; /* not yet forgotten */
+};
+
+struct replica_op_view {
+	struct replica_op_id id;
+	struct replica_class class;
+	uint64_t stamp;
+	bool repair;                        /* it is the state of a member, for another that was stuck */
+	struct replica_op_id superseded_by; /* number 0: by none */
+	struct {
+		site_id site;
+		enum replica_member_state state;
+		int status;
+		struct str answer;
+	} members[LIMIT_REPLICA_MEMBERS];
+	uint32_t members_count;
+};
+
+/* ERR_NOT_FOUND. Slices are of the arena. An alias gives the replicant that it became. */
+int replica_look(struct replica *replica, struct arena *arena, struct replica_id id, struct replica_view *view);
+int replica_look_op(struct replica *replica, struct arena *arena, struct replica_op_id id,
+                    struct replica_op_view *view);
+
+/* The ids that follow `after` (NULL: from the first), in the order of their rows; returns how many. Among replicants are
+ * aliases, and what is gone. Operations that are forgotten are not listed; `of` NULL: those of all replicants. */
+uint32_t replica_list(struct replica *replica, const struct replica_id *after, struct replica_id *ids, uint32_t most);
+uint32_t replica_list_ops(struct replica *replica, const struct replica_id *of, const struct replica_op_id *after,
+                          struct replica_op_id *ops, uint32_t most);
+
+/* From rows, for those who read the store themselves (the data plane): no struct replica is needed. */
+void replica_local_key(struct str service, struct str type, struct str local_id, struct buf *key);
+int replica_local_parse(struct str row, struct replica_id *id);
+
+/* What the row of a replicant says of this site. */
+struct replica_here {
+	bool alias; /* it became another one: look that up */
+	struct replica_id other;
+	bool gone; /* deleted, and remembered for a while */
+	char local_id[LIMIT_REPLICA_NAME_BYTES];
+	size_t local_id_bytes; /* 0: it is not here yet, or no longer */
+	bool local_id_quoted;
+};
+
+int replica_here_parse(struct str row, site_id self, struct replica_here *here, struct err *err);
+
+/* Has this site settled what a session had seen? (`Cheops-Session`) */
+void replica_session_put(struct replica *replica, struct replica_id id, struct buf *out);
+bool replica_session_met(struct replica *replica, struct str session);
+
+/* "META-ID.SITE.NUMBER". */
+void replica_op_id_put(struct replica_op_id id, struct buf *out);
+bool replica_op_id_parse(struct str text, struct replica_op_id *id);
+
+/* "pending", "applied", "superseded", "rejected"... */
+const char *replica_member_state_name(enum replica_member_state state);
+
+/* Canonical text of a meta-id (36 bytes), and back; a time-ordered one from a stamp and randomness. */
+void replica_id_put(struct replica_id id, struct buf *out);
+bool replica_id_parse(struct str text, struct replica_id *id);
+struct replica_id replica_id_make(uint64_t wall_ms, uint64_t random_high, uint64_t random_low);
+
+struct replica_counters {
+	uint64_t submitted, issued, refused, delivered, executed, rerun, superseded, rejected, in_doubt, repaired;
+	uint64_t diverged; /* could not be repaired */
+	uint64_t damaged;  /* rows met that make no sense: those replicants are not touched */
+	uint64_t messages_sent, messages_received, messages_dropped, bytes_sent;
+	uint64_t pending_operations, pending_replicants, running;
+};
+
+struct replica_counters replica_counters(const struct replica *replica);
+
+#endif

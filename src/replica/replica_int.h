@@ -1,0 +1,536 @@
+/* Inside the room: what its files share, and its unit tests look at. */
+#ifndef REPLICA_REPLICA_INT_H
+#define REPLICA_REPLICA_INT_H
+
+#include "replica/replica.h"
+
+#include "site/bytes.h"
+
+#include "base/map.h"
+
+enum {
+	REPLICA_ROW_VERSION = 1,
+	REPLICA_WIRE_VERSION = 1,
+
+	REPLICA_LOADED = 512,           /* replicants in memory that nothing keeps there */
+	REPLICA_EMIT_BYTES = 256 << 10, /* operations on one replicant in one message, and on the way without an answer */
+	REPLICA_PASS = 512,             /* replicants in one message of a pass over the outbox */
+	REPLICA_TOLD_ANSWERS_BYTES = 64 << 10, /* and of all in one: the others are told without */
+	REPLICA_EXCEPTIONS = 4096,             /* in one report */
+	REPLICA_KEPT = 64,                     /* operations kept for the sake of their order though everybody has them */
+	REPLICA_EXPIRIES = 64,                 /* rows removed for their age in one tick */
+
+	REPLICA_BLOB_BYTES = 32,
+	REPLICA_WITHHELD = 1u << 31, /* in the number of an operation that was never issued: it is in doubt */
+
+	REPLICA_SOON_US = 20000,       /* reports and acknowledgements wait that long for company */
+	REPLICA_REPAIR_US = 500000,    /* the least time before a member repairs another */
+	REPLICA_RESERVE_MS = 1000,     /* the clock on disk is that far ahead of the clock, */
+	REPLICA_RESERVE_TASKS = 1024,  /* and so are the numbers of tasks: they are rarely written */
+	REPLICA_EXPIRE_US = 10000000,  /* between looks at what is too old */
+	REPLICA_KEY_MS = 24 * 3600000, /* how long an Idempotency-Key is remembered */
+};
+
+/* ---- Operations --------------------------------------------------------------------------------------------------- */
+
+enum op_flag { OP_REPEATABLE = 1, OP_REPAIR = 2, OP_BLOB = 4, OP_FLAGS = 7 };
+
+/* What is in memory of an operation; the request is in its row. */
+struct op {
+	uint32_t member;
+	uint32_t number;
+	uint64_t stamp;
+	uint32_t row_bytes;
+	uint16_t facet;
+	uint8_t effect;
+	uint8_t class;
+	uint8_t flags;
+	uint32_t seen[];
+};
+
+/* A row of an operation, taken apart. The same bytes travel. */
+struct op_row {
+	uint64_t stamp;
+	const unsigned char *seen; /* four bytes each */
+	uint32_t members_count;
+	uint8_t flags;
+	struct replica_class class;
+	struct replica_request request;
+};
+
+/* What an operation is and asks for: all of its row but stamp and `seen`. */
+void op_content_put(struct buf *out, const struct replica_class *class, const struct replica_request *request,
+                    uint8_t flags);
+void op_row_put(struct buf *out, uint64_t stamp, const uint32_t *seen, uint32_t members_count, struct str content);
+int op_content_parse(struct str content, struct op_row *row);
+int op_row_parse(struct str bytes, struct op_row *row, struct err *err);
+/* NULL if it is made for another number of members. */
+struct op *op_new(const struct op_row *row, uint32_t member, uint32_t number, uint32_t members_count, size_t bytes);
+/* What is too long for a row; the reason is told. */
+int op_check(const struct replica_class *class, const struct replica_request *request, struct err *err);
+
+/* ---- Reports ------------------------------------------------------------------------------------------------------ */
+
+/* Rejected or in doubt at the member that reports; or pending: it was, and is being run again. */
+struct exception {
+	uint32_t member;
+	uint32_t number;
+	uint8_t state; /* enum replica_member_state */
+	uint16_t status;
+	uint16_t answer_bytes;
+	char *answer;
+};
+
+struct report {
+	uint32_t number; /* 0: none came yet */
+	bool stuck;
+	bool diverged; /* stuck, and nobody can help */
+	bool created;  /* it is there */
+	bool local_id_quoted;
+	uint8_t local_id_bytes;
+	char local_id[LIMIT_REPLICA_NAME_BYTES];
+	uint32_t distance; /* see struct order_next */
+	uint32_t *settled; /* a vector, of the member's */
+	struct exception *exceptions;
+	uint32_t exceptions_count;
+};
+
+void report_put(struct buf *out, const struct report *report, uint32_t members_count);
+/* Reads one; `report` gets what is its own: report_clear() before it is read again. False: it makes no sense. */
+bool report_read(struct reader *reader, struct report *report, uint32_t members_count);
+void report_clear(struct report *report); /* exceptions */
+const struct exception *report_exception(const struct report *report, uint32_t member, uint32_t number);
+void report_except(struct report *report, const struct exception *exception); /* copies; replaces one of that number */
+bool report_unexcept(struct report *report, uint32_t member, uint32_t number);
+bool report_unexcept_state(struct report *report, enum replica_member_state state); /* all of that state */
+
+/* ---- Replicants --------------------------------------------------------------------------------------------------- */
+
+struct member {
+	site_id site;
+	bool removed;  /* from the mesh: asked, told and waited for no more */
+	uint32_t told; /* our report that it has confirmed */
+	uint32_t *has; /* operations that it said it has */
+	struct report report;
+	/* In memory only. */
+	bool in_outbox;
+	bool ready;        /* in the list of its peer */
+	bool ack;          /* it asked for an answer */
+	uint64_t relay_us; /* when it gets what others issued; 0: not thought of yet */
+	uint64_t sent_us;  /* the first of what is on the way */
+	uint32_t *sent;    /* operations that are on the way */
+	size_t sent_bytes;
+};
+
+enum replicant_kind {
+	REPLICANT_LIVE,
+	REPLICANT_GONE,  /* deleted everywhere: a tombstone */
+	REPLICANT_ALIAS, /* of another one */
+	REPLICANT_NONE,  /* its rows are to be removed: it was never created */
+};
+
+/* An entry of X. */
+struct step {
+	uint32_t member;
+	uint32_t number;
+	uint8_t how; /* enum order_done */
+};
+
+/* A user's operation in doubt at its own site: nobody else has heard of it. */
+struct withheld {
+	uint32_t number; /* with REPLICA_WITHHELD */
+	uint32_t place;  /* in X, where its effect would be; UINT32_MAX: what was forgotten since has undone it */
+	bool asking;     /* the service can still be asked; else a person */
+};
+
+struct submission {
+	struct submission *next;
+	uint64_t ticket;
+	uint32_t withheld; /* one that a person wants to be run again; 0: a new one */
+	bool creates;
+	bool relayed; /* `weak`, and of another member */
+	struct buf key;
+	struct buf content; /* op_content_put() */
+	uint8_t blob[32];   /* of its body, */
+	bool has_blob;      /* where there is one */
+};
+
+/* What runs, or ran when the process ended. */
+enum task_what {
+	TASK_NONE,
+	TASK_FIRST, /* for a user: the operation is an intent */
+	TASK_DELIVERED,
+	TASK_WITHHELD, /* inquired */
+	TASK_STATE,    /* read, for a repair */
+	TASK_WEAK,
+};
+
+struct task {
+	enum task_what what;
+	enum replica_task_kind kind;
+	uint32_t member;
+	uint32_t number;
+	bool standing; /* see struct order_next */
+	bool answered; /* the user knows already */
+	/* In memory only. */
+	uint64_t task;
+	uint64_t ticket;
+	struct op *intent;
+	struct buf key;
+	struct buf content; /* weak */
+};
+
+struct replicant {
+	struct replica_id id;
+	enum replicant_kind kind;
+	struct replicant *newer, *older; /* by use */
+	/* The row REPLICANTS. */
+	struct replica_id alias;
+	uint64_t gone_ms;
+	enum replica_consistency consistency;
+	struct buf text; /* of the four names, and the resolutions */
+	struct str service, type, collection, name;
+	struct order_rules rules;
+	struct member *members;
+	uint32_t members_count;
+	uint32_t self;  /* among the members */
+	uint32_t *base; /* forgotten */
+	/* The row LANES; the report of this site is members[self].report. */
+	uint32_t *handled;
+	struct step *steps; /* X */
+	uint32_t steps_count, steps_capacity;
+	struct task task;
+	bool unsure; /* what became of the task is not known: it is to be run or inquired again, before anything else */
+	bool redo;   /* X is not what it was when the report said "settled": a person wants something run again */
+	struct withheld *withheld;
+	uint32_t withheld_count;
+	/* The rows OPERATIONS. */
+	uint32_t *known;
+	struct op **ops; /* by member and number */
+	uint32_t ops_count, ops_capacity;
+	/* In memory only. */
+	uint32_t pins;
+	bool in_work, lane_stored, head_dirty, lane_dirty, report_dirty, waiting;
+	bool fresh; /* there is something new to tell: an operation of ours, or a member said what it has */
+	struct submission *queue, **queue_end;
+	uint32_t queue_count;
+	uint64_t retry_us; /* the last wait after a failure */
+	uint64_t not_before_us;
+	uint64_t timer_us;  /* the earliest in the heap; 0: none */
+	uint64_t repair_us; /* when to repair; 0: not */
+	struct arena order_arena;
+	struct order_set set;
+	struct order_sequence sequence;
+	bool ordered; /* set and sequence are of these operations */
+};
+
+static inline bool vector_covers(const uint32_t *a, const uint32_t *b, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (a[i] < b[i])
+			return false;
+	return true;
+}
+
+static inline void vector_raise(uint32_t *a, const uint32_t *b, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (a[i] < b[i])
+			a[i] = b[i];
+}
+
+static inline bool vector_is_zero(const uint32_t *a, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (a[i] != 0)
+			return false;
+	return true;
+}
+
+static inline bool vector_equal(const uint32_t *a, const uint32_t *b, uint32_t count)
+{
+	return memcmp(a, b, count * sizeof(*a)) == 0;
+}
+
+static inline void vector_copy(uint32_t *a, const uint32_t *b, uint32_t count)
+{
+	memcpy(a, b, count * sizeof(*a));
+}
+
+static inline bool id_equal(struct replica_id a, struct replica_id b)
+{
+	return memcmp(a.bytes, b.bytes, sizeof(a.bytes)) == 0;
+}
+
+static inline struct str id_str(const struct replica_id *id)
+{
+	return str_make((const char *)id->bytes, sizeof(id->bytes));
+}
+
+static inline struct report *own_report(struct replicant *r)
+{
+	return &r->members[r->self].report;
+}
+
+/* ---- The room ----------------------------------------------------------------------------------------------------- */
+
+struct peer {
+	site_id site;
+	uint64_t owed;     /* rows of the outbox */
+	uint64_t ready_us; /* when those that are ready go; UINT64_MAX */
+	struct replica_id *ready;
+	uint32_t ready_count, ready_capacity;
+	uint64_t try_us; /* when the outbox is gone through next; UINT64_MAX: it is empty */
+	uint64_t retry_us;
+	uint64_t tried_us, heard_us;
+	struct replica_id cursor; /* of a pass that is not at its end */
+	bool passing;
+	struct buf out; /* the message that is being written */
+};
+
+struct timer {
+	uint64_t us;
+	struct replica_id id;
+};
+
+struct waiter {
+	struct replica_id reference;
+	struct replica_id id;
+};
+
+struct running {
+	uint64_t task;
+	struct replica_id id;
+};
+
+struct replica {
+	struct replica_options options;
+	struct replica_host host;
+	struct replica_now now;
+	bool broken; /* the store is: nothing is done any more */
+	struct hlc clock;
+	uint64_t clock_stored, task_next, task_stored;
+	struct replica_counters counters;
+	struct map replicants;
+	struct replicant *newest, *oldest;
+	struct replicant **work;
+	uint32_t work_count, work_capacity;
+	struct peer **peers; /* by site */
+	uint32_t peers_count, peers_capacity;
+	struct timer *timers; /* a heap */
+	uint32_t timers_count, timers_capacity;
+	struct waiter *waiters;
+	uint32_t waiters_count, waiters_capacity;
+	struct running *running;
+	uint32_t running_count, running_capacity;
+	struct replica_id *slots; /* replicants that wait for others to have run */
+	uint32_t slots_count, slots_capacity;
+	uint64_t expire_us;
+	struct buf key, row; /* of use within one function */
+};
+
+/* replica.c */
+void *replica_grow(void *memory, uint32_t *capacity, uint32_t count, size_t bytes);
+uint64_t replica_draw(struct replica *replica);
+void replica_tell(struct replica *replica, const struct replicant *r, uint32_t number, uint32_t issuer, uint32_t member,
+                  enum replica_member_state state);
+void replica_tell_replicant(struct replica *replica, const struct replicant *r, enum replica_event_kind kind);
+void replica_fire(struct replica *replica, struct replicant *r, uint64_t at_us); /* a timer */
+
+/* row.c: rows, taken apart and put together. Parsers say ERR_CORRUPT, or ERR_VERSION, and why. */
+void head_put(struct buf *out, const struct replicant *r);
+int head_parse(struct str row, struct replicant *r, site_id self, struct err *err);
+void lane_put(struct buf *out, const struct replicant *r);
+int lane_parse(struct str row, struct replicant *r, struct err *err);
+void put_vector(struct buf *out, const uint32_t *vector, uint32_t count);
+void read_vector(struct reader *reader, uint32_t *vector, uint32_t count);
+void put_text(struct buf *out, struct str text); /* with one byte of length */
+struct str read_text(struct reader *reader);
+void put_header(struct buf *out, const struct replicant *r); /* what all members know of it from the start */
+bool read_header(struct reader *reader, struct replicant *r, site_id self);
+void header_take(struct replicant *r, const struct replica_create *create);
+uint32_t members_digest(const struct replicant *r);
+
+/* row_small.c */
+struct key_row {
+	struct replica_op_id op;
+	uint8_t kind; /* enum replica_outcome_kind */
+	uint16_t status;
+};
+
+struct meta_row {
+	uint64_t clock;
+	uint64_t tasks;
+};
+
+void key_row_put(struct buf *out, const struct key_row *row);
+int key_row_parse(struct str bytes, struct key_row *row, struct err *err);
+void local_row_put(struct buf *out, struct replica_id id);
+void meta_row_put(struct buf *out, const struct meta_row *row);
+int meta_row_parse(struct str bytes, struct meta_row *row, struct err *err);
+void blob_row_put(struct buf *out, bool here);
+int blob_row_parse(struct str bytes, bool *here, struct err *err);
+int blank_row_parse(struct str bytes, struct err *err); /* OUTBOX, and what expires */
+void blank_row_put(struct buf *out);
+void op_key_put(struct buf *out, const struct replica_op_id *op);
+bool op_key_parse(struct str key, struct replica_op_id *op);
+void outbox_key_put(struct buf *out, site_id site, struct replica_id id);
+void blob_key_put(struct buf *out, struct str blob, const struct replica_op_id *op);
+void name_key_put(struct buf *out, const struct replicant *r);
+
+/* table.c: replicants in memory, and as rows. */
+struct replicant *replicant_new(struct replica *replica, struct replica_id id);
+void replicant_shape(struct replicant *r, const site_id *members, uint32_t count, site_id self);
+void replicant_wipe(struct replicant *r);
+/* ERR_NOT_FOUND, ERR_CORRUPT. One that is gone, or an alias, is found too. */
+int replicant_load(struct replica *replica, struct replica_id id, struct replicant **out);
+void replicant_save(struct replica *replica, struct replicant *r);
+void replicant_drop(struct replica *replica, struct replicant *r); /* out of memory */
+void replicants_trim(struct replica *replica);
+void work_add(struct replica *replica, struct replicant *r);
+uint32_t member_index(const struct replicant *r, site_id site);                 /* UINT32_MAX: none */
+uint32_t op_index(const struct replicant *r, uint32_t member, uint32_t number); /* of one that is known */
+struct op *op_find(const struct replicant *r, uint32_t member, uint32_t number);
+void op_insert(struct replicant *r, struct op *op); /* the next of its member */
+struct replica_op_id op_id(const struct replicant *r, uint32_t member, uint32_t number);
+void op_store(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number, struct str row);
+void op_unstore(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number);
+/* Reads and parses the row into replica->row: valid until that is used again. */
+int op_fetch(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number, struct op_row *row);
+int row_get(struct replica *replica, enum replica_table table, struct str key, struct buf *row);
+
+/* lane.c */
+void lane_pump(struct replica *replica, struct replicant *r);
+struct step *lane_find(struct replicant *r, uint32_t member, uint32_t number); /* in X; NULL */
+void lane_order(struct replicant *r);
+void lane_trim(struct replicant *r, const uint32_t *base);
+void lane_raise_handled(struct replicant *r);
+void lane_next(struct replicant *r, struct order_next *next);
+void lane_step(struct replicant *r, const struct task *task, enum order_done how);
+void lane_append(struct replicant *r, const struct op *op); /* one of ours, done */
+void lane_settle(struct replicant *r);
+void lane_execute(struct replica *replica, struct replicant *r, const struct op_row *row);
+void lane_wait(struct replica *replica, struct replicant *r); /* after a failure */
+bool lane_is_deleted(struct replicant *r);
+bool lane_is_refused(const struct replicant *r); /* its create was rejected here */
+bool lane_is_closed(struct replicant *r);
+bool lane_ends_deleted(struct replicant *r); /* as soon as all that is known has been run */
+/* The intent, or another operation whose row is there, becomes an operation of this site that the others get. */
+void lane_issue(struct replica *replica, struct replicant *r, struct op *op);
+struct op *lane_number(struct replica *replica, struct replicant *r, struct str content);
+void lane_effect(struct replica *replica, struct replicant *r, uint8_t effect, const struct replica_outcome *outcome);
+void lane_undelete(struct replicant *r, const struct op *repair);
+void lane_wake_slots(struct replica *replica);
+
+/* outcome.c */
+void outcome_take(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome);
+void outcome_answer(struct replica *replica, const struct replicant *r, const struct replica_outcome *outcome);
+
+/* submit.c */
+void submit_take(struct replica *replica, const struct replica_submission *submission);
+void submission_free(struct submission *submission);
+void submit_refuse(struct replica *replica, uint64_t ticket, int code, const char *text);
+void key_forget(struct replica *replica, struct str key);
+void key_store(struct replica *replica, struct str key, struct replica_op_id op, const struct replica_outcome *outcome);
+void queue_push(struct replicant *r, struct submission *submission);
+void queue_refuse(struct replica *replica, struct replicant *r, int code, const char *text);
+
+/* doubt.c */
+void doubt_recover(struct replica *replica, struct replicant *r);
+void doubt_withhold(struct replica *replica, struct replicant *r, bool asking);
+void doubt_retry_create(struct replica *replica, struct replicant *r);          /* if it is rejected here */
+void doubt_drop(struct replica *replica, struct replicant *r, uint32_t number); /* one that is withheld */
+int doubt_judge(struct replica *replica, struct replica_op_id op, enum replica_verdict verdict, struct str secret,
+                struct err *err);
+bool doubt_ask(struct replica *replica, struct replicant *r); /* about one that is withheld */
+void doubt_answered(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome);
+
+/* wire.c */
+enum sync_kind { SYNC_STATE = 1, SYNC_GONE = 2, SYNC_WEAK = 3 };
+enum sync_flag { SYNC_ASK = 1, SYNC_HEADER = 2, SYNC_REPORT = 4, SYNC_NOTHING = 8, SYNC_FLAGS = 15 };
+
+struct sync_op {
+	uint8_t member;
+	uint32_t number;
+	struct str row;
+};
+
+struct section {
+	uint8_t kind;
+	uint8_t flags;
+	struct replica_id id;
+	uint8_t members_count; /* 0 in GONE, and where nothing is known */
+	uint32_t digest;       /* of the members */
+	struct reader rest;    /* what depends on the kind */
+};
+
+void sync_message_begin(struct buf *out, uint64_t clock);
+int sync_message_open(struct str bytes, uint64_t *clock, struct reader *sections);
+/* 1: a section, of any kind; 0: no more; negative: makes no sense. */
+int sync_section_read(struct reader *sections, struct section *section);
+size_t sync_section_begin(struct buf *out, const struct section *section);
+void sync_section_ask(struct buf *out, size_t at);
+void sync_section_end(struct buf *out, size_t at);
+void sync_op_put(struct buf *out, const struct sync_op *op);
+bool sync_op_read(struct reader *reader, struct sync_op *op, uint32_t members_count);
+
+/* sync.c */
+bool sync_owes(const struct replicant *r, uint32_t member);
+void sync_check(struct replica *replica, struct replicant *r);
+/* `again`: also what has been on the way for long. */
+void sync_emit(struct replica *replica, struct peer *peer, struct replicant *r, uint32_t member, bool again);
+void sync_emit_gone(struct replica *replica, struct peer *peer, struct replica_id id, bool ask);
+void sync_emit_nothing(struct replica *replica, struct peer *peer, struct replica_id id);
+void sync_emit_weak(struct replica *replica, const struct replicant *r, struct str content, bool creates);
+
+/* receive.c */
+void receive_message(struct replica *replica, site_id from, struct str message);
+
+/* outbox.c */
+struct peer *peer_get(struct replica *replica, site_id site); /* made if need be */
+void peer_ready(struct replica *replica, struct replicant *r, uint32_t member, uint64_t at_us);
+void peer_owe(struct replica *replica, struct replicant *r, uint32_t member, bool owed);
+void peer_heard(struct replica *replica, struct peer *peer);
+struct buf *peer_out(struct replica *replica, struct peer *peer); /* to write a section into */
+void peers_flush(struct replica *replica);
+int peers_start(struct replica *replica);
+uint64_t peers_due(const struct replica *replica);
+void peers_free(struct replica *replica);
+
+/* forget.c */
+void forget_settled(struct replica *replica, struct replicant *r);
+void forget_gone(struct replica *replica, struct replicant *r);
+
+/* expire.c */
+void expire_add(struct replica *replica, uint64_t at_ms, enum replica_table table, struct str key);
+void expire_tick(struct replica *replica);
+
+/* repair.c */
+bool repair_was_in_vain(const struct replicant *r);
+void repair_consider(struct replica *replica, struct replicant *r);
+bool repair_start(struct replica *replica, struct replicant *r); /* a task was started */
+void repair_read(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome);
+
+/* blob.c */
+void blob_need(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number,
+               const struct replica_request *request, bool here);
+void blob_done(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number);
+/* False: it was asked for; the lane goes on when it came. */
+bool blob_is_here(struct replica *replica, struct replicant *r, const struct op *op,
+                  const struct replica_request *request);
+void blob_came(struct replica *replica, struct str blob);
+/* A create waits for what has its name here, if that is to be deleted. */
+bool name_is_free(struct replica *replica, struct replicant *r, const struct op *op);
+/* The service has refused a create: for its name? */
+void name_refused(struct replica *replica, struct replicant *r);
+bool references_are_here(struct replica *replica, struct replicant *r, const struct replica_request *request);
+void references_wake(struct replica *replica, const struct replicant *r);
+
+/* local.c: local ids and natural names */
+void local_set(struct replica *replica, struct replicant *r, struct str local_id, bool quoted);
+void local_clear(struct replica *replica, struct replicant *r);
+void name_set(struct replica *replica, const struct replicant *r);
+struct replicant *name_holder(struct replica *replica, const struct replicant *r);
+void name_clear(struct replica *replica, const struct replicant *r);
+
+#endif

@@ -1,0 +1,409 @@
+/* What is in doubt, rejected, or needs a person: crashes between intent and outcome, answers that are lost, members that refuse. */
+#include "world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { SECOND = 1000000 };
+
+static void assert_all(struct world *world, uint32_t number, int64_t value)
+{
+	for (uint32_t i = 0; i < world->sites_count; i++) {
+		struct world_item *item = world_item(world, i, number);
+		assert_non_null(item);
+		assert_int_equal(item->value, value);
+	}
+}
+
+static void assert_nothing_pending(struct world *world)
+{
+	for (uint32_t i = 0; i < world->sites_count; i++) {
+		assert_int_equal(world_rows(world, i, REPLICA_OPERATIONS), 0);
+		assert_int_equal(world_rows(world, i, REPLICA_LANES), 0);
+		assert_int_equal(world_rows(world, i, REPLICA_OUTBOX), 0);
+	}
+}
+
+/* ---- A crash between intent and outcome --------------------------------------------------------------------------------- */
+
+struct crash_case {
+	const char *text;
+	bool happened; /* the service did it, and the agent died before it heard */
+	bool there;
+	int64_t value; /* that all have in the end */
+};
+
+/* The user was not answered. What happened reaches everybody; what did not leaves no trace, or happens now if that is safe. */
+static void test_crash_of_first(void **state)
+{
+	static const struct crash_case cases[] = {
+		{"set 50", true, true, 50}, {"set 50", false, true, 50}, {"mark z", true, true, 7},
+		{"mark z", false, true, 7}, {"add 10", true, true, 17},  {"add 10", false, true, 7},
+		{"delete", true, false, 0}, {"delete", false, false, 0},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct world *world = world_new(3);
+		world_create(world, 0, 1, 7, "create 7");
+		world_go(world, 10 * SECOND);
+		world->sites[0].hold_tasks = true;
+		uint64_t ticket = world_ask(world, 0, 1, cases[i].text);
+		assert_int_equal(world->sites[0].tasks_count, 1);
+		if (cases[i].happened) {
+			/* The service hears it; the agent that asked is gone. */
+			struct replica *dying = world->sites[0].replica;
+			world->sites[0].replica = NULL;
+			world_run_task(world, 0);
+			world->sites[0].replica = dying;
+		}
+		world_crash(world, 0);
+		world->sites[0].hold_tasks = false;
+		world_start(world, 0);
+		world_go(world, 60 * SECOND);
+		assert_false(world->answers[ticket].there);
+		if (cases[i].there)
+			assert_all(world, 1, cases[i].value);
+		for (uint32_t k = 0; k < 3 && !cases[i].there; k++)
+			assert_false(world->sites[k].items[0].there);
+		assert_nothing_pending(world);
+		world_free(world);
+	}
+}
+
+static void test_crash_of_create(void **state)
+{
+	(void)state;
+	for (int happened = 0; happened < 2; happened++) {
+		struct world *world = world_new(2);
+		world->sites[0].hold_tasks = true;
+		world_create(world, 0, 1, 3, "create 7");
+		struct replica *dying = world->sites[0].replica;
+		world->sites[0].replica = NULL;
+		if (happened)
+			world_run_task(world, 0);
+		world->sites[0].replica = dying;
+		world_crash(world, 0);
+		world->sites[0].hold_tasks = false;
+		world_start(world, 0);
+		world_go(world, 60 * SECOND);
+		for (uint32_t i = 0; i < 2; i++)
+			assert_int_equal(world_rows(world, i, REPLICA_REPLICANTS), happened);
+		if (happened)
+			assert_all(world, 1, 7);
+		assert_nothing_pending(world);
+		world_free(world);
+	}
+}
+
+/* The same where it was delivered: each is done there exactly once, or as good as that. */
+static void test_crash_of_delivered(void **state)
+{
+	static const char *const texts[] = {"set 50", "mark z", "add 10", "delete"};
+	(void)state;
+	for (size_t i = 0; i < 8; i++) {
+		struct world *world = world_new(2);
+		bool happened = i % 2;
+		world_create(world, 0, 1, 3, "create 7");
+		world_go(world, 10 * SECOND);
+		world->sites[1].hold_tasks = true;
+		world_ask(world, 0, 1, texts[i / 2]);
+		world_go(world, SECOND / 2);
+		assert_int_equal(world->sites[1].tasks_count, 1);
+		struct replica *dying = world->sites[1].replica;
+		world->sites[1].replica = NULL;
+		if (happened)
+			world_run_task(world, 1);
+		world->sites[1].replica = dying;
+		world_crash(world, 1);
+		world->sites[1].hold_tasks = false;
+		world_start(world, 1);
+		world_go(world, 60 * SECOND);
+		if (i / 2 < 3)
+			assert_all(world, 1, i / 2 == 0 ? 50 : i / 2 == 2 ? 17 : 7);
+		else
+			assert_false(world->sites[1].items[0].there);
+		assert_nothing_pending(world);
+		world_free(world);
+	}
+}
+
+/* ---- Answers that are lost -------------------------------------------------------------------------------------------------- */
+
+static void test_service_that_cannot_tell(void **state)
+{
+	(void)state;
+	struct world *world = world_new(2);
+	struct arena arena;
+	struct err err = {0};
+	arena_init(&arena, 0);
+	world_create(world, 0, 1, 3, "create 7");
+	world_go(world, 10 * SECOND);
+	world->sites[0].inquiry_blind = true;
+	world->sites[0].mode = SERVICE_LOSES_ANSWERS;
+	uint64_t ticket = world_ask(world, 0, 1, "add 10");
+	world_go(world, 10 * SECOND);
+	struct replica_answer *answer = &world->answers[ticket].answer;
+	assert_int_equal(answer->code, 0);
+	assert_int_equal(answer->outcome.kind, REPLICA_UNKNOWN);
+	assert_true(answer->op.number & REPLICA_WITHHELD);
+	struct replica_op_view view = world_look_op(world, 0, answer->op, &arena);
+	assert_int_equal(view.members[0].state, REPLICA_IN_DOUBT);
+	assert_int_equal(view.members_count, 1);
+	assert_int_equal(world_item(world, 1, 1)->value, 7); /* nobody else has heard of it */
+	/* Others go on meanwhile. */
+	world->sites[0].mode = SERVICE_FINE;
+	world_ask(world, 0, 1, "add 100");
+	world_go(world, 10 * SECOND);
+	assert_int_equal(world_item(world, 0, 1)->value, 117);
+	assert_int_equal(world_item(world, 1, 1)->value, 107);
+	/* Also over a restart. */
+	world_crash(world, 0);
+	world_start(world, 0);
+	world_go(world, 10 * SECOND);
+	assert_int_equal(replica_judge(world->sites[0].replica, answer->op, REPLICA_HAPPENED, STR(""), world->now, &err),
+	                 0);
+	world_go(world, 10 * SECOND);
+	assert_all(world, 1, 117);
+	assert_nothing_pending(world);
+	assert_int_equal(replica_judge(world->sites[0].replica, answer->op, REPLICA_HAPPENED, STR(""), world->now, &err),
+	                 ERR_NOT_FOUND);
+	arena_free(&arena);
+	world_free(world);
+}
+
+static void test_withheld_dismissed_or_run_again(void **state)
+{
+	(void)state;
+	for (int again = 0; again < 2; again++) {
+		struct world *world = world_new(2);
+		world_create(world, 0, 1, 3, "create 7");
+		world_go(world, 10 * SECOND);
+		world->sites[0].inquiry_blind = true;
+		world->sites[0].mode = SERVICE_LOSES_REQUESTS;
+		uint64_t ticket = world_ask(world, 0, 1, "add 10");
+		world_go(world, 10 * SECOND);
+		world->sites[0].mode = SERVICE_FINE;
+		assert_int_equal(replica_judge(world->sites[0].replica, world->answers[ticket].answer.op,
+		                               again ? REPLICA_RETRY : REPLICA_DISMISS, STR(""), world->now, NULL),
+		                 0);
+		world_go(world, 10 * SECOND);
+		assert_all(world, 1, again ? 17 : 7);
+		assert_nothing_pending(world);
+		world_free(world);
+	}
+}
+
+/* Delivered, and nobody can say whether it happened there. */
+static void test_delivered_in_doubt(void **state)
+{
+	static const struct {
+		enum replica_verdict verdict;
+		bool happened;
+		int64_t value;
+	} cases[] = {{REPLICA_HAPPENED, true, 17}, {REPLICA_RETRY, false, 17}, {REPLICA_DISMISS, false, 7}};
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct world *world = world_new(2);
+		struct arena arena;
+		arena_init(&arena, 0);
+		world_create(world, 0, 1, 3, "create 7");
+		world_go(world, 10 * SECOND);
+		world->sites[1].inquiry_blind = true;
+		world->sites[1].mode = cases[i].happened ? SERVICE_LOSES_ANSWERS : SERVICE_LOSES_REQUESTS;
+		uint64_t ticket = world_ask(world, 0, 1, "add 10");
+		world_go(world, 10 * SECOND);
+		struct replica_op_id op = world->answers[ticket].answer.op;
+		for (uint32_t k = 0; k < 2; k++) {
+			struct replica_op_view view = world_look_op(world, k, op, &arena);
+			assert_int_equal(view.members[0].state, REPLICA_APPLIED);
+			assert_int_equal(view.members[1].state, REPLICA_IN_DOUBT);
+			assert_int_equal(world_rows(world, k, REPLICA_OPERATIONS), 1);
+		}
+		world->sites[1].mode = SERVICE_FINE;
+		assert_int_equal(replica_judge(world->sites[1].replica, op, cases[i].verdict, STR(""), world->now, NULL), 0);
+		world_go(world, 10 * SECOND);
+		assert_int_equal(world_item(world, 1, 1)->value, cases[i].value);
+		assert_nothing_pending(world);
+		arena_free(&arena);
+		world_free(world);
+	}
+}
+
+/* ---- Rejected ------------------------------------------------------------------------------------------------------------------ */
+
+static void test_rejected_and_retried(void **state)
+{
+	(void)state;
+	struct world *world = world_new(3);
+	struct arena arena;
+	struct err err = {0};
+	arena_init(&arena, 0);
+	world_create(world, 0, 1, 7, "create 7");
+	world_go(world, 10 * SECOND);
+	world->sites[2].mode = SERVICE_REFUSE;
+	uint64_t ticket = world_ask(world, 0, 1, "add 10");
+	world_go(world, 10 * SECOND);
+	struct replica_op_id op = world->answers[ticket].answer.op;
+	for (uint32_t i = 0; i < 3; i++) {
+		struct replica_op_view view = world_look_op(world, i, op, &arena);
+		assert_int_equal(view.members[1].state, REPLICA_APPLIED);
+		assert_int_equal(view.members[2].state, REPLICA_REJECTED);
+		assert_int_equal(view.members[2].status, 422);
+		assert_true(str_equal(view.members[2].answer, STR("no")));
+	}
+	assert_int_equal(world_item(world, 1, 1)->value, 17);
+	assert_int_equal(replica_judge(world->sites[2].replica, op, REPLICA_HAPPENED, STR(""), world->now, &err),
+	                 ERR_INVALID);
+	assert_int_equal(replica_judge(world->sites[1].replica, op, REPLICA_RETRY, STR(""), world->now, &err),
+	                 ERR_NOT_FOUND);
+	/* Still refused; then not any more. */
+	assert_int_equal(replica_judge(world->sites[2].replica, op, REPLICA_RETRY, STR(""), world->now, &err), 0);
+	world_go(world, 10 * SECOND);
+	assert_int_equal(world_look_op(world, 0, op, &arena).members[2].state, REPLICA_REJECTED);
+	world->sites[2].mode = SERVICE_FINE;
+	assert_int_equal(replica_judge(world->sites[2].replica, op, REPLICA_RETRY, STR(""), world->now, &err), 0);
+	world_go(world, 10 * SECOND);
+	assert_all(world, 1, 17);
+	assert_nothing_pending(world);
+	assert_int_equal(world_look_op(world, 0, op, &arena).members[2].state, REPLICA_APPLIED);
+	arena_free(&arena);
+	world_free(world);
+}
+
+/* A later `set` says all that the rejected one would have said. */
+static void test_rejected_then_covered(void **state)
+{
+	(void)state;
+	struct world *world = world_new(2);
+	world_create(world, 0, 1, 3, "create 7");
+	world_go(world, 10 * SECOND);
+	world->sites[1].mode = SERVICE_REFUSE;
+	world_ask(world, 0, 1, "set 10");
+	world_go(world, 10 * SECOND);
+	assert_int_equal(world_rows(world, 0, REPLICA_OPERATIONS), 1);
+	world->sites[1].mode = SERVICE_FINE;
+	world_ask(world, 0, 1, "set 20");
+	world_go(world, 10 * SECOND);
+	assert_all(world, 1, 20);
+	assert_nothing_pending(world);
+	world_free(world);
+}
+
+/* The create itself is rejected at one member: what follows is too; a delete ends it all. */
+static void test_create_rejected(void **state)
+{
+	(void)state;
+	struct world *world = world_new(2);
+	struct arena arena;
+	arena_init(&arena, 0);
+	world->sites[1].mode = SERVICE_FULL;
+	uint64_t create = world_create(world, 0, 1, 3, "create 7");
+	world_go(world, 10 * SECOND);
+	uint64_t add = world_ask(world, 0, 1, "add 1");
+	world_go(world, 10 * SECOND);
+	assert_int_equal(world_look_op(world, 0, world->answers[create].answer.op, &arena).members[1].state,
+	                 REPLICA_REJECTED);
+	assert_int_equal(world_look_op(world, 0, world->answers[add].answer.op, &arena).members[1].state, REPLICA_REJECTED);
+	uint64_t there = world_ask(world, 1, 1, "add 1");
+	assert_int_equal(world->answers[there].answer.code, ERR_UNAVAILABLE);
+	world_ask(world, 0, 1, "delete");
+	world_go(world, 10 * SECOND);
+	assert_nothing_pending(world);
+	assert_int_equal(world->sites[1].items_count, 0);
+	arena_free(&arena);
+	world_free(world);
+}
+
+static void test_credential(void **state)
+{
+	(void)state;
+	struct world *world = world_new(2);
+	struct arena arena;
+	arena_init(&arena, 0);
+	world_create(world, 0, 1, 3, "create 7");
+	world_go(world, 10 * SECOND);
+	world->sites[1].mode = SERVICE_CREDENTIAL;
+	struct replica_submission submission = {.replicant = world_id(1),
+	                                        .class = world_class("add"),
+	                                        .request = {.head = STR_INIT("add 1"), .secret = STR_INIT("old")}};
+	uint64_t ticket = world_submit(world, 0, &submission);
+	world_go(world, 10 * SECOND);
+	struct replica_op_id op = world->answers[ticket].answer.op;
+	assert_string_equal(world->sites[1].secret, "old");
+	assert_int_equal(world_look_op(world, 0, op, &arena).members[1].state, REPLICA_REJECTED_CREDENTIAL);
+	world->sites[1].mode = SERVICE_FINE;
+	assert_int_equal(replica_judge(world->sites[1].replica, op, REPLICA_RETRY, STR("fresh"), world->now, NULL), 0);
+	world_go(world, 10 * SECOND);
+	assert_string_equal(world->sites[1].secret, "fresh");
+	assert_all(world, 1, 8);
+	assert_nothing_pending(world);
+	arena_free(&arena);
+	world_free(world);
+}
+
+/* ---- Stuck ---------------------------------------------------------------------------------------------------------------------- */
+
+/* `times` and `add`, each first at one site: nothing to start from but the state of another one. */
+static void test_repair(void **state)
+{
+	uint8_t resolutions[36];
+	(void)state;
+	memset(resolutions, ORDER_DEFAULT, sizeof(resolutions));
+	resolutions[3 * 6 + 5] = resolutions[5 * 6 + 3] = ORDER_KEEP;
+	for (int can = 0; can < 2; can++) {
+		struct world *world = world_new(2);
+		world->rules = (struct order_rules){.classes = 6, .resolutions = resolutions};
+		world_create(world, 0, 1, 3, "create 7");
+		world_go(world, 10 * SECOND);
+		world->sites[0].no_state = world->sites[1].no_state = !can;
+		world_cut(world, 1);
+		world_ask(world, 0, 1, "add 1");
+		world_go(world, SECOND);
+		world_ask(world, 1, 1, "times 10");
+		world_go(world, SECOND);
+		world_cut(world, 0);
+		world_go(world, 100 * SECOND);
+		uint64_t repaired = 0, diverged = 0;
+		for (uint32_t i = 0; i < 2; i++) {
+			repaired += replica_counters(world->sites[i].replica).repaired;
+			diverged += replica_counters(world->sites[i].replica).diverged;
+		}
+		if (can) {
+			assert_all(world, 1, 80); /* (7 + 1) * 10: what the first one had, which is settled */
+			assert_int_equal(repaired, 1);
+			assert_int_equal(diverged, 0);
+		} else {
+			struct arena arena;
+			arena_init(&arena, 0);
+			struct replica_view view = world_look(world, 0, 1, &arena);
+			assert_int_equal(repaired, 0);
+			assert_true(diverged >= 1);
+			assert_true(view.members[0].diverged || view.members[1].diverged);
+			assert_true(view.members[1].stuck);
+			arena_free(&arena);
+		}
+		world_free(world);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_crash_of_first),
+		cmocka_unit_test(test_crash_of_create),
+		cmocka_unit_test(test_crash_of_delivered),
+		cmocka_unit_test(test_service_that_cannot_tell),
+		cmocka_unit_test(test_withheld_dismissed_or_run_again),
+		cmocka_unit_test(test_delivered_in_doubt),
+		cmocka_unit_test(test_rejected_and_retried),
+		cmocka_unit_test(test_rejected_then_covered),
+		cmocka_unit_test(test_create_rejected),
+		cmocka_unit_test(test_credential),
+		cmocka_unit_test(test_repair),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
