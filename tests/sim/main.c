@@ -1,24 +1,18 @@
 /* cheops-sim: whole worlds of sites from one seed. docs/simulator.md says what it checks. */
+#include "sim/runner.h"
 #include "sim/swarm.h"
-
-#include "base/check.h"
 
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { SITES = 30, STEPS = 600, STEPS_PER_FAULT = 20, FAULTS_MOST = 400, WARM_SITES = 2000, SITES_MOST = 20000 };
 
 struct settings {
 	struct swarm_options swarm;
-	uint32_t runs; /* with this seed and those after it */
+	struct sim_runner runner;
 	bool varies;
-	bool shrinks;
-	struct str keep; /* "1,4": only these faults of the plan; length 0: all */
 	const char *kinds;
 };
 
@@ -45,8 +39,9 @@ static const char usage[] =
 
 /* ---- One run ----------------------------------------------------------------------------------------------------- */
 
-static void put_command(const struct settings *settings, struct buf *out)
+static void put_command(void *context, struct buf *out)
 {
+	const struct settings *settings = context;
 	const struct swarm_options *swarm = &settings->swarm;
 	buf_printf(out, "make sim SEED=%" PRIu64 " SITES=%" PRIu32 " STEPS=%" PRIu32 " OPTIONS='--faults %" PRIu32,
 	           swarm->seed, swarm->sites, swarm->steps, swarm->faults);
@@ -54,19 +49,6 @@ static void put_command(const struct settings *settings, struct buf *out)
 	           swarm->crashes, swarm->mass, swarm->weather.loss, swarm->card_bytes, swarm->warm ? " --warm" : "");
 	if (settings->kinds)
 		buf_printf(out, " --kinds %s", settings->kinds);
-	if (settings->keep.length > 0)
-		buf_printf(out, " --keep %.*s", STR_FMT(settings->keep));
-	buf_printf(out, "'");
-}
-
-static bool is_kept(struct str keep, uint32_t number)
-{
-	char list[4096], wanted[16];
-	if (keep.length == 0)
-		return true;
-	snprintf(list, sizeof(list), ",%.*s,", STR_FMT(keep));
-	snprintf(wanted, sizeof(wanted), ",%" PRIu32 ",", number);
-	return strstr(list, wanted) != NULL;
 }
 
 static void put_plan(const struct swarm *swarm)
@@ -85,7 +67,7 @@ static void put_plan(const struct swarm *swarm)
 static void put_failure(const struct settings *settings, const struct swarm *swarm)
 {
 	struct buf command = {0};
-	put_command(settings, &command);
+	sim_runner_put_command(&settings->runner, &command);
 	printf("FAILED: seed %" PRIu64 ", %" PRIu32 " sites, at step %" PRIu64 "\n%s", swarm->options.seed,
 	       swarm->options.sites, swarm->violation_us / SWARM_STEP_US, buf_c(&swarm->violations));
 	put_plan(swarm);
@@ -93,18 +75,19 @@ static void put_failure(const struct settings *settings, const struct swarm *swa
 	buf_free(&command);
 }
 
-static bool run(const struct settings *settings, bool quiet)
+static bool run(void *context, bool quiet)
 {
+	const struct settings *settings = context;
 	struct swarm swarm;
 	struct buf report = {0};
 	swarm_init(&swarm, &settings->swarm);
 	for (uint32_t i = 0; i < swarm.plan.count; i++)
-		swarm.plan.faults[i].skipped = !is_kept(settings->keep, i);
+		swarm.plan.faults[i].skipped = !sim_list_has(&settings->runner.lists[0], i);
 	bool sound = swarm_run(&swarm);
 	swarm_report(&swarm, &report);
-	if (!quiet && settings->runs == 1)
+	if (!quiet && settings->runner.runs == 1)
 		printf("%s", buf_c(&report));
-	if (!quiet && settings->runs > 1 && sound)
+	if (!quiet && settings->runner.runs > 1 && sound)
 		printf("seed %" PRIu64 ": %" PRIu32 " sites, %" PRIu32 " faults, digest %016" PRIx64 ", %.2f s of CPU\n",
 		       settings->swarm.seed, settings->swarm.sites, swarm.figures.faults, swarm.sim.digest,
 		       swarm.figures.cpu_s);
@@ -116,87 +99,13 @@ static bool run(const struct settings *settings, bool quiet)
 	return sound;
 }
 
-/* In a process of its own: an assertion or a sanitizer may end it. */
-static bool run_apart(const struct settings *settings, bool quiet)
+static void prepare(void *context, uint32_t number)
 {
-	fflush(stdout);
-	pid_t child = fork();
-	CHECK(child >= 0);
-	if (child == 0) {
-		if (quiet && !freopen("/dev/null", "w", stderr))
-			exit(3);
-		exit(run(settings, quiet) ? 0 : 1);
-	}
-	int status = 0;
-	CHECK(waitpid(child, &status, 0) == child);
-	if (!quiet && !(WIFEXITED(status) && WEXITSTATUS(status) <= 1)) {
-		struct buf command = {0};
-		put_command(settings, &command);
-		printf("FAILED: seed %" PRIu64 ": the process died (status %d)\n  to see it again: %s\n", settings->swarm.seed,
-		       status, buf_c(&command));
-		buf_free(&command);
-	}
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-/* ---- Shrinking --------------------------------------------------------------------------------------------------- */
-
-static void put_list(struct buf *out, const uint32_t *numbers, uint32_t count)
-{
-	buf_clear(out);
-	for (uint32_t i = 0; i < count; i++)
-		buf_printf(out, "%s%" PRIu32, i ? "," : "", numbers[i]);
-	if (count == 0)
-		buf_printf(out, "none");
-}
-
-static bool fails_with(struct settings *settings, const uint32_t *numbers, uint32_t count)
-{
-	struct buf list = {0};
-	put_list(&list, numbers, count);
-	settings->keep = buf_str(&list);
-	bool sound = run_apart(settings, true);
-	settings->keep = (struct str){0};
-	buf_free(&list);
-	return !sound;
-}
-
-/* Tries without `size` faults at a time: half of them first, one by one at last. */
-static uint32_t shrink_by(struct settings *settings, uint32_t *numbers, uint32_t count, uint32_t size)
-{
-	uint32_t rest[FAULTS_MOST];
-	for (uint32_t at = 0; at < count;) {
-		uint32_t cut = at + size < count ? size : count - at, kept = 0;
-		for (uint32_t i = 0; i < count; i++) {
-			if (i < at || i >= at + cut)
-				rest[kept++] = numbers[i];
-		}
-		if (fails_with(settings, rest, kept)) {
-			memcpy(numbers, rest, kept * sizeof(rest[0]));
-			count = kept;
-		} else {
-			at += cut;
-		}
-	}
-	return count;
-}
-
-static void shrink(struct settings *settings)
-{
-	uint32_t numbers[FAULTS_MOST], count = 0;
-	for (; count < settings->swarm.faults; count++)
-		numbers[count] = count;
-	printf("shrinking a plan of %" PRIu32 " faults\n", count);
-	for (uint32_t size = (count + 1) / 2; count > 0 && size > 0; size /= 2) {
-		count = shrink_by(settings, numbers, count, size);
-		printf("  %" PRIu32 " left\n", count);
-		fflush(stdout);
-	}
-	struct buf list = {0};
-	put_list(&list, numbers, count);
-	settings->keep = buf_str(&list);
-	run_apart(settings, false);
-	buf_free(&list);
+	struct settings *settings = context;
+	settings->swarm.seed += number > 0;
+	if (settings->varies)
+		swarm_options_vary(&settings->swarm);
+	settings->runner.lists[0].count = settings->swarm.faults;
 }
 
 /* ---- Settings ---------------------------------------------------------------------------------------------------- */
@@ -233,60 +142,28 @@ static const struct option options[] = {
 	{"help", no_argument, NULL, OPTION_HELP},           {0},
 };
 
-static uint64_t number_of(const char *text, uint64_t least, uint64_t most)
-{
-	char *end;
-	uint64_t number = strtoull(text, &end, 10);
-	if (*text != '\0' && *end == '\0' && number >= least && number <= most)
-		return number;
-	fprintf(stderr, "cheops-sim: '%s' is not a number from %" PRIu64 " to %" PRIu64 "\n", text, least, most);
-	exit(2);
-}
-
-static double share_of(const char *text)
-{
-	char *end;
-	double share = strtod(text, &end);
-	if (*text != '\0' && *end == '\0' && share >= 0 && share < 1)
-		return share;
-	fprintf(stderr, "cheops-sim: '%s' is not a share: 0.05 is 5 %%\n", text);
-	exit(2);
-}
-
-static uint32_t kinds_of(const char *text)
-{
-	uint32_t kinds;
-	struct str unknown;
-	if (sim_fault_kinds(str_of(text), &kinds, &unknown))
-		return kinds;
-	fprintf(stderr, "cheops-sim: no kind of fault '%.*s'; there are:\n", STR_FMT(unknown));
-	for (int i = 0; i < SIM_FAULT_KINDS; i++)
-		fprintf(stderr, "  %s\n", sim_fault_name((enum sim_fault_kind)i));
-	exit(2);
-}
-
 static void set(struct settings *settings, int option, const char *value)
 {
 	struct swarm_options *swarm = &settings->swarm;
 	switch (option) {
-	case OPTION_SEED: swarm->seed = number_of(value, 0, UINT64_MAX); break;
-	case OPTION_SITES: swarm->sites = (uint32_t)number_of(value, 2, SITES_MOST); break;
-	case OPTION_STEPS: swarm->steps = (uint32_t)number_of(value, 0, 10000000); break;
-	case OPTION_RUNS: settings->runs = (uint32_t)number_of(value, 1, UINT32_MAX); break;
-	case OPTION_FAULTS: swarm->faults = (uint32_t)number_of(value, 0, FAULTS_MOST); break;
+	case OPTION_SEED: swarm->seed = sim_option_number(value, 0, UINT64_MAX); break;
+	case OPTION_SITES: swarm->sites = (uint32_t)sim_option_number(value, 2, SITES_MOST); break;
+	case OPTION_STEPS: swarm->steps = (uint32_t)sim_option_number(value, 0, 10000000); break;
+	case OPTION_RUNS: settings->runner.runs = (uint32_t)sim_option_number(value, 1, UINT32_MAX); break;
+	case OPTION_FAULTS: swarm->faults = (uint32_t)sim_option_number(value, 0, FAULTS_MOST); break;
 	case OPTION_KINDS:
 		settings->kinds = value;
-		swarm->kinds = kinds_of(value);
+		swarm->kinds = sim_option_kinds(value, SIM_SITE_FAULTS);
 		break;
-	case OPTION_CALM: swarm->calm_s = (uint32_t)number_of(value, 0, 100000); break;
-	case OPTION_CRASHES: swarm->crashes = (uint32_t)number_of(value, 0, 1000); break;
-	case OPTION_MASS: swarm->mass = share_of(value); break;
-	case OPTION_LOSS: swarm->weather.loss = share_of(value); break;
-	case OPTION_CARD: swarm->card_bytes = (uint32_t)number_of(value, 0, 600); break;
+	case OPTION_CALM: swarm->calm_s = (uint32_t)sim_option_number(value, 0, 100000); break;
+	case OPTION_CRASHES: swarm->crashes = (uint32_t)sim_option_number(value, 0, 1000); break;
+	case OPTION_MASS: swarm->mass = sim_option_share(value); break;
+	case OPTION_LOSS: swarm->weather.loss = sim_option_share(value); break;
+	case OPTION_CARD: swarm->card_bytes = (uint32_t)sim_option_number(value, 0, 600); break;
 	case OPTION_WARM: swarm->warm = true; break;
 	case OPTION_TRACE: swarm->trace = true; break;
-	case OPTION_SHRINK: settings->shrinks = true; break;
-	case OPTION_KEEP: settings->keep = str_of(value); break;
+	case OPTION_SHRINK: settings->runner.shrinks = true; break;
+	case OPTION_KEEP: settings->runner.lists[0].keep = str_of(value); break;
 	case OPTION_VARY: settings->varies = true; break;
 	case OPTION_HELP: printf("%s", usage); exit(0);
 	default: fprintf(stderr, "%s", usage); exit(2);
@@ -295,11 +172,11 @@ static void set(struct settings *settings, int option, const char *value)
 
 static struct settings settings_of(int argc, char **argv)
 {
-	struct settings settings = {.runs = 1};
+	struct settings settings = {.runner = {.runs = 1, .prepare = prepare, .run = run, .put_command = put_command}};
+	settings.runner.lists[0] = (struct sim_list){.what = "faults"};
+	settings.runner.lists_count = 1;
 	struct swarm_options *swarm = &settings.swarm;
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	*swarm = swarm_options_default((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000, SITES);
+	*swarm = swarm_options_default(sim_new_seed(), SITES);
 	swarm->steps = STEPS;
 	swarm->calm_s = 20;
 	swarm->crashes = 5;
@@ -322,19 +199,8 @@ static struct settings settings_of(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	struct settings settings = settings_of(argc, argv);
-	uint32_t failed = 0;
+	settings.runner.context = &settings;
 	printf("seed %" PRIu64 ", %" PRIu32 " sites, %" PRIu32 " steps, %" PRIu32 " faults\n", settings.swarm.seed,
 	       settings.swarm.sites, settings.swarm.steps, settings.swarm.faults);
-	for (uint32_t i = 0; i < settings.runs; i++, settings.swarm.seed++) {
-		if (settings.varies)
-			swarm_options_vary(&settings.swarm);
-		if (run_apart(&settings, false))
-			continue;
-		failed++;
-		if (settings.shrinks)
-			shrink(&settings);
-	}
-	if (settings.runs > 1)
-		printf("%" PRIu32 " of %" PRIu32 " runs failed\n", failed, settings.runs);
-	return failed ? 1 : 0;
+	return sim_runner_go(&settings.runner) ? 1 : 0;
 }

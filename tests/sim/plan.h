@@ -32,7 +32,14 @@
 	X(JOIN, "join", 4, "a new site joins")                                                                             \
 	X(IMPOSTOR, "impostor", 2, "a new site joins, under a name that is taken")                                         \
 	X(LIAR, "liar", 2, "a new site joins, and spreads forged records of another")                                      \
-	X(STUTTER, "stutter", 0, "the process stands still again and again, and runs for an instant in between")
+	X(STUTTER, "stutter", 0, "the process stands still again and again, and runs for an instant in between")           \
+	X(DISK_FULL, "disk-full", 4, "nothing that is to be kept can be kept")                                             \
+	X(SERVICE_DOWN, "service-down", 6, "the service cannot be reached")                                                \
+	X(SERVICE_SLOW, "service-slow", 4, "the service takes its time")                                                   \
+	X(SERVICE_MUTE, "service-mute", 8, "the service does what it is asked, or not, and nobody hears of it")            \
+	X(SERVICE_BUSY, "service-busy", 4, "the service answers 503, before it has done anything")                         \
+	X(SERVICE_REFUSES, "service-refuses", 5, "the service answers 4xx to most: its quota is used up")                  \
+	X(SERVICE_LOGIN, "service-login", 4, "the service takes nobody's credential")
 
 enum sim_fault_kind {
 #define X(NAME, name, weight, what) SIM_##NAME,
@@ -66,7 +73,13 @@ struct sim_plan_options {
 	uint32_t kinds; /* which may happen, as bits */
 };
 
-#define SIM_ALL_FAULTS ((1u << SIM_FAULT_KINDS) - 1)
+/* Those of the world of sites, and those of the world of replicated resources. */
+#define SIM_SITE_FAULTS ((1u << SIM_DISK_FULL) - 1)
+#define SIM_REPLICA_FAULTS                                                                                             \
+	(1u << SIM_CRASH | 1u << SIM_PAUSE | 1u << SIM_SLOW | 1u << SIM_PARTITION | 1u << SIM_ONE_WAY |                    \
+	 1u << SIM_PARTIAL | 1u << SIM_FLAP | 1u << SIM_LOSS | 1u << SIM_DUPLICATE | 1u << SIM_REORDER |                   \
+	 1u << SIM_SATELLITE | 1u << SIM_CLOCK | 1u << SIM_DISK_FULL | 1u << SIM_SERVICE_DOWN | 1u << SIM_SERVICE_SLOW |   \
+	 1u << SIM_SERVICE_MUTE | 1u << SIM_SERVICE_BUSY | 1u << SIM_SERVICE_REFUSES | 1u << SIM_SERVICE_LOGIN)
 
 void sim_plan_draw(struct sim_plan *plan, const struct sim_plan_options *options);
 void sim_plan_free(struct sim_plan *plan);

@@ -55,4 +55,25 @@ static const struct sim_named_crowd sim_named_crowds[] = {
      6},
 };
 
+/* The same for replicated resources: cheops-sim-replica --vary --seed SEED --steps STEPS. */
+static const struct sim_named_seed choir_named_seeds[] = {
+	{"what was rejected and is run again was taken for settled meanwhile, and forgotten by the others", 282, 200},
+	{"what was never made at a member was not taken for deleted there", 493, 200},
+	{"a doubt of which nothing could be left was shown, and could not be judged", 172, 200},
+	{"what a person wanted to be run again, of what was deleted meanwhile, was answered to nobody", 376, 200},
+	{"changes were issued of what may never have been created", 312, 200},
+	{"what a create in doubt had made was forgotten when it was deleted", 352, 200},
+	{"what was withheld lost its place when something was forgotten, and was run twice", 198, 200},
+	{"a create that refers to one which is rejected waited for ever", 180, 200},
+	{"an operation in the midst of what was done was run again, as if it were the end", 203, 200},
+	{"a PUT had made what was not there, and nothing was ever out of line", 1043, 200},
+	{"the create was needed though a PUT had made it: the PUT was run again and again", 2574, 200},
+	{"a create that could not be repeated as a replace was run as a create: twice there", 646, 200},
+	{"a person's word took the number of what was being executed", 2034, 200},
+	{"a repair that could not help was repeated for ever", 1254, 200},
+	{"what was withheld was run among what was forgotten: its order was lost", 3201, 200},
+	{"two that were withheld, one of which was issued: the other one lost its place", 3579, 200},
+	{"a repair that was due spun while its lane waited", 295, 200},
+};
+
 #endif

@@ -16,7 +16,7 @@ enum {
 
 struct swarm_options swarm_options_default(uint64_t seed, uint32_t sites)
 {
-	struct swarm_options options = {.seed = seed, .sites = sites, .steps = 600, .kinds = SIM_ALL_FAULTS};
+	struct swarm_options options = {.seed = seed, .sites = sites, .steps = 600, .kinds = SIM_SITE_FAULTS};
 	options.card_bytes = 64;
 	options.weather = (struct sim_weather){.loss = 0.005, .duplicate = 0.001, .reorder = 0.002, .jitter = 0.05};
 	options.timing = site_timing_default();

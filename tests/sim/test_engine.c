@@ -250,7 +250,7 @@ static void test_a_plan_comes_from_its_seed_and_keeps_within_its_time(void **sta
 	(void)state;
 	struct sim_plan a, b;
 	struct sim_plan_options options = {.seed = 3, .sites = 60, .from_us = 1000, .to_us = 60000000, .faults = 200};
-	options.kinds = SIM_ALL_FAULTS;
+	options.kinds = SIM_SITE_FAULTS;
 	sim_plan_draw(&a, &options);
 	sim_plan_draw(&b, &options);
 	uint32_t kinds = 0, permanent = 0;
@@ -265,7 +265,7 @@ static void test_a_plan_comes_from_its_seed_and_keeps_within_its_time(void **sta
 		assert_true(i == 0 || fault->at_us >= a.faults[i - 1].at_us);
 		assert_true(fault->node < options.sites + a.joiners);
 	}
-	assert_int_equal(kinds, SIM_ALL_FAULTS & ~(1u << SIM_STUTTER)); /* that one has to be asked for */
+	assert_int_equal(kinds, SIM_SITE_FAULTS & ~(1u << SIM_STUTTER)); /* that one has to be asked for */
 	assert_true(permanent > 0 && permanent <= 20);
 	sim_plan_free(&a);
 	sim_plan_free(&b);

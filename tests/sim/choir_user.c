@@ -1,0 +1,495 @@
+/* Users: who wants what, where and when, drawn before the run; what they are told; and those who look after what went
+ * wrong. */
+#include "sim/choir.h"
+
+#include "sim/alloc.h"
+
+#include "base/check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+	POISON_CHANCE = 4, /* all per cent */
+	DELETE_CHANCE = 6,
+	KEY_CHANCE = 30,
+	REPEAT_CHANCE = 10,
+	REPLAY_CHANCE = 50,
+	LOSING_CHANCE = 20,
+	WEAK_CHANCE = 15,
+	SECRET_CHANCE = 50,
+	JUDGE_CHANCE = 3,
+	RARELY_CHANCE = 50, /* hardly anything sets the whole of it: */
+	RARE_CHANCE = 5,
+	TOGETHER_CHANCE = 30, /* at the same instant as others */
+	TOGETHER_US = 500000,
+	NAMES = 3, /* to choose from, where they may clash */
+	REPEAT_MOST_US = 5 * CHOIR_SECOND_US,
+};
+
+/* ---- What they want ----------------------------------------------------------------------------------------------- */
+
+static bool chance(struct sim_random *random, uint32_t per_cent)
+{
+	return sim_random_below(random, 100) < per_cent;
+}
+
+static void draw_members(struct choir *choir, struct sim_random *random, struct choir_replicant *it)
+{
+	bool chosen[CHOIR_SITES] = {false};
+	it->members_count = (uint32_t)sim_random_range(random, 2, choir->options.sites);
+	for (uint32_t i = 0; i < it->members_count;) {
+		uint32_t site = (uint32_t)sim_random_below(random, choir->options.sites);
+		i += !chosen[site];
+		chosen[site] = true;
+	}
+	/* In the order of their ids, as the room numbers them. */
+	for (uint32_t i = 0; i < it->members_count; i++) {
+		uint32_t least = CHOIR_NOBODY;
+		for (uint32_t k = 0; k < choir->options.sites; k++) {
+			if (chosen[k] && (least == CHOIR_NOBODY || choir->sites[k].id < choir->sites[least].id))
+				least = k;
+		}
+		chosen[least] = false;
+		it->members[i] = least;
+	}
+}
+
+/* Any, but nothing that is simply wrong: any order of what does not commute. */
+static uint8_t draw_resolution(struct sim_random *random, uint32_t x, uint32_t y)
+{
+	static const uint8_t choices[] = {ORDER_ANY, ORDER_KEEP, ORDER_REVERSE, ORDER_TAKE_ONE, 255};
+	bool commute = x != CHOIR_PUT && y != CHOIR_PUT && (x != y || x == CHOIR_INCREMENT);
+	uint8_t choice = choices[sim_random_below(random, sizeof(choices))];
+	if ((x == CHOIR_UPLOAD) != (y == CHOIR_UPLOAD))
+		return 255; /* another facet: there is nothing to resolve */
+	return choice == ORDER_ANY && !commute ? ORDER_KEEP : choice;
+}
+
+static void draw_rules(struct choir *choir, struct sim_random *random, struct choir_replicant *it)
+{
+	memset(it->rules.resolutions, 255, sizeof(it->rules.resolutions));
+	it->rules.resolutions[CHOIR_APPEND * CHOIR_VERBS + CHOIR_APPEND] = choir_types[it->kind].appends;
+	it->rules.create_replays = chance(random, REPLAY_CHANCE);
+	it->rules.delete_loses = choir->options.losing_deletes && chance(random, LOSING_CHANCE);
+	for (uint32_t x = CHOIR_PUT; choir->options.wild && x < CHOIR_DELETE; x++)
+		for (uint32_t y = CHOIR_PUT; y < CHOIR_DELETE; y++)
+			it->rules.resolutions[x * CHOIR_VERBS + y] = draw_resolution(random, x, y);
+}
+
+static enum choir_kind draw_kind(struct choir *choir, struct sim_random *random)
+{
+	for (;;) {
+		uint32_t kind = (uint32_t)sim_random_below(random, CHOIR_KINDS);
+		if (choir->options.types >> kind & 1)
+			return (enum choir_kind)kind;
+	}
+}
+
+/* Another one that is everywhere where this one is. */
+static uint32_t draw_reference(struct choir *choir, const struct choir_replicant *it)
+{
+	for (uint32_t i = 0; i < it->number; i++) {
+		const struct choir_replicant *other = &choir->replicants[i];
+		bool everywhere = !other->weak && other->kind != CHOIR_SERVER;
+		for (uint32_t k = 0; k < it->members_count; k++)
+			everywhere = everywhere && choir_member_of(other, it->members[k]) != CHOIR_NOBODY;
+		if (everywhere)
+			return i + 1;
+	}
+	return 0;
+}
+
+static void draw_replicant(struct choir *choir, uint32_t number)
+{
+	struct choir_replicant *it = &choir->replicants[number];
+	struct sim_random random;
+	sim_random_seed(&random, choir->options.seed, UINT64_C(3) << 32 | number);
+	*it = (struct choir_replicant){.number = number, .kind = draw_kind(choir, &random)};
+	/* The number can be found in the id wherever it stands. */
+	it->id = replica_id_make(UINT64_C(1750000000000) + number, sim_random_next(&random),
+	                         UINT64_C(0x0043485200000000) | number);
+	it->weak = choir->options.weak && chance(&random, WEAK_CHANCE);
+	it->rarely_put = choir_types[it->kind].verbs & ~(1u << CHOIR_PUT | 1u << CHOIR_CREATE | 1u << CHOIR_DELETE) &&
+	                 chance(&random, RARELY_CHANCE);
+	draw_members(choir, &random, it);
+	draw_rules(choir, &random, it);
+	if (choir_types[it->kind].named)
+		it->name = choir->options.names ? 1 + (uint32_t)sim_random_below(&random, NAMES) : 1000 + number;
+	if (choir_types[it->kind].refers)
+		it->refers = draw_reference(choir, it);
+}
+
+static bool is_referred_to(const struct choir *choir, uint32_t number)
+{
+	for (uint32_t i = 0; i < choir->replicants_count; i++)
+		if (choir->replicants[i].refers == number + 1)
+			return true;
+	return false;
+}
+
+static enum choir_verb draw_verb(struct choir *choir, struct sim_random *random, const struct choir_replicant *it)
+{
+	if (chance(random, DELETE_CHANCE) && !is_referred_to(choir, it->number))
+		return CHOIR_DELETE;
+	for (;;) {
+		uint32_t verb = (uint32_t)sim_random_range(random, CHOIR_PUT, CHOIR_UPLOAD);
+		bool rare = verb == CHOIR_PUT && it->rarely_put && !chance(random, RARE_CHANCE);
+		if (choir_types[it->kind].verbs >> verb & 1 && !rare)
+			return (enum choir_verb)verb;
+	}
+}
+
+static void draw_request(struct choir *choir, struct sim_random *random, struct choir_action *action,
+                         enum choir_verb verb)
+{
+	const struct choir_replicant *it = &choir->replicants[action->replicant];
+	struct choir_request *request = &action->request;
+	*request = (struct choir_request){.verb = (uint8_t)verb, .kind = (uint8_t)it->kind, .replicant = it->number};
+	request->name = it->name;
+	request->mask = (uint8_t)sim_random_range(random, 1, (1u << CHOIR_FIELDS) - 1);
+	request->value.number = (int64_t)sim_random_below(random, UINT64_C(1) << 31) - (INT64_C(1) << 30);
+	if (verb == CHOIR_CREATE || verb == CHOIR_PUT)
+		request->value.refers = it->refers;
+	if (chance(random, POISON_CHANCE)) {
+		uint32_t at = it->members[sim_random_below(random, it->members_count)];
+		request->poison = at != action->site || chance(random, 50) ? 1u << at : 0;
+	}
+}
+
+static void draw_action(struct choir *choir, struct sim_random *random, uint32_t number)
+{
+	uint64_t span_us = (uint64_t)choir->options.steps * CHOIR_STEP_US;
+	struct choir_action *action = &choir->actions[number];
+	bool creates = number < choir->replicants_count;
+	*action = (struct choir_action){.wish = creates ? CHOIR_WISH_CREATE : CHOIR_WISH_CHANGE};
+	action->replicant = creates ? number : (uint32_t)sim_random_below(random, choir->replicants_count);
+	const struct choir_replicant *it = &choir->replicants[action->replicant];
+	/* Those that are created later refer to those that were created before. */
+	uint64_t from_us = creates ? span_us * number / (2 * choir->replicants_count) : choir->actions[it->number].at_us;
+	uint64_t to_us = creates ? from_us + span_us / (2 * choir->replicants_count) : span_us;
+	action->at_us = sim_random_range(random, from_us, to_us);
+	if (!creates && chance(random, TOGETHER_CHANCE))
+		action->at_us = (action->at_us + TOGETHER_US) / TOGETHER_US * TOGETHER_US;
+	action->site = it->members[sim_random_below(random, it->members_count)];
+	action->keyed = chance(random, KEY_CHANCE);
+	draw_request(choir, random, action, creates ? CHOIR_CREATE : draw_verb(choir, random, it));
+	action->request.token = number + 1;
+	for (uint32_t i = 0; i < CHOIR_FIELDS; i++)
+		action->request.value.fields[i] = action->request.token;
+	if (choir_types[it->kind].verbs >> CHOIR_APPEND & 1 && action->request.verb <= CHOIR_PUT) {
+		action->request.value.entries[0] = action->request.token;
+		action->request.value.entries_count = 1;
+	}
+}
+
+/* The same once more: he got no answer, or pressed the button twice. */
+static void draw_repeat(struct choir *choir, struct sim_random *random, uint32_t number)
+{
+	uint32_t of = choir->replicants_count + (uint32_t)sim_random_below(random, number + 1 - choir->replicants_count);
+	if (of >= number || choir->actions[of].wish != CHOIR_WISH_CHANGE || !choir->actions[of].keyed) {
+		draw_action(choir, random, number);
+		return;
+	}
+	struct choir_action *action = &choir->actions[number];
+	*action = choir->actions[of];
+	action->wish = CHOIR_WISH_REPEAT;
+	action->of = of;
+	action->at_us += sim_random_below(random, REPEAT_MOST_US);
+}
+
+void choir_plan_users(struct choir *choir)
+{
+	choir->replicants_count = choir->options.replicants;
+	choir->actions_count = choir->options.replicants + choir->options.actions;
+	choir->replicants = calloc(choir->replicants_count, sizeof(*choir->replicants));
+	choir->actions = calloc(choir->actions_count, sizeof(*choir->actions));
+	CHECK(choir->replicants != NULL && choir->actions != NULL);
+	for (uint32_t i = 0; i < choir->replicants_count; i++)
+		draw_replicant(choir, i);
+	for (uint32_t i = 0; i < choir->actions_count; i++) {
+		struct sim_random random;
+		sim_random_seed(&random, choir->options.seed, UINT64_C(4) << 32 | i);
+		if (i >= choir->replicants_count && chance(&random, REPEAT_CHANCE))
+			draw_repeat(choir, &random, i);
+		else
+			draw_action(choir, &random, i);
+		choir_token(choir, i + 1)->replicant = choir->actions[i].replicant;
+	}
+	for (uint32_t i = 0; i < choir->replicants_count; i++)
+		choir->replicants[i].creator = i;
+}
+
+/* ---- Asking ------------------------------------------------------------------------------------------------------- */
+
+static struct choir_action *origin_of(struct choir *choir, uint32_t action)
+{
+	struct choir_action *it = &choir->actions[action];
+	return it->wish == CHOIR_WISH_REPEAT ? &choir->actions[it->of] : it;
+}
+
+static uint64_t new_ticket(struct choir *choir, uint32_t action)
+{
+	if (choir->tickets == choir->tickets_capacity) {
+		choir->tickets_capacity = choir->tickets_capacity ? 2 * choir->tickets_capacity : 64;
+		choir->ticket_actions = realloc(choir->ticket_actions, choir->tickets_capacity * sizeof(uint32_t));
+		CHECK(choir->ticket_actions != NULL);
+	}
+	choir->ticket_actions[choir->tickets] = action;
+	return ++choir->tickets; /* from 1 on: 0 is nobody's */
+}
+
+/* What the room is told of it. */
+struct asking {
+	struct replica_create create;
+	struct replica_submission submission;
+	struct buf body;
+	char key[32];
+	char name[16];
+	char blob[32];
+	site_id members[CHOIR_SITES];
+	struct replica_id reference;
+};
+
+static void fill_create(struct choir *choir, struct asking *asking, const struct choir_replicant *it)
+{
+	struct replica_create *create = &asking->create;
+	create->service = STR("choir");
+	create->type = str_of(choir_types[it->kind].name);
+	if (it->name) {
+		snprintf(asking->name, sizeof(asking->name), "%" PRIu32, it->name);
+		create->collection = STR("/all");
+		create->name = str_of(asking->name);
+	}
+	for (uint32_t i = 0; i < it->members_count; i++)
+		asking->members[i] = choir->sites[it->members[i]].id;
+	create->members = asking->members;
+	create->members_count = it->members_count;
+	create->consistency = it->weak ? REPLICA_WEAK : REPLICA_EVENTUAL;
+	create->rules = (struct order_rules){.classes = CHOIR_VERBS, .resolutions = it->rules.resolutions};
+	create->rules.delete_loses = it->rules.delete_loses;
+	create->rules.create_replays = it->rules.create_replays;
+	asking->submission.create = create;
+}
+
+static void fill(struct choir *choir, struct asking *asking, const struct choir_action *action, uint32_t number)
+{
+	const struct choir_replicant *it = &choir->replicants[action->replicant];
+	struct replica_submission *submission = &asking->submission;
+	enum choir_verb verb = (enum choir_verb)action->request.verb;
+	submission->ticket = new_ticket(choir, number);
+	submission->replicant = it->id;
+	submission->class = (struct replica_class){.name = str_of(choir_verb_name(verb)), .class = (uint8_t)verb};
+	submission->class.effect = (uint8_t)choir_verb_effect(verb);
+	submission->class.facet = verb == CHOIR_UPLOAD;
+	submission->class.repeatable = choir_verb_repeatable(verb);
+	choir_request_put(&asking->body, &action->request);
+	submission->request.head = str_of(choir_verb_name(verb));
+	submission->request.body = buf_str(&asking->body);
+	if (action->request.token % 100 < SECRET_CHANCE)
+		submission->request.secret = STR("stale");
+	if (verb == CHOIR_UPLOAD) {
+		memcpy(asking->blob, &action->request.token, sizeof(action->request.token));
+		submission->request.blob = str_make(asking->blob, sizeof(asking->blob));
+		submission->request.blob_bytes = 1000;
+		choir_blob_spool(&choir->sites[action->site], action->request.token);
+	}
+	if (action->request.value.refers) {
+		asking->reference = choir->replicants[action->request.value.refers - 1].id;
+		submission->request.references = &asking->reference;
+		submission->request.references_count = 1;
+	}
+	if (action->keyed) {
+		snprintf(asking->key, sizeof(asking->key), "user-%" PRIu32, action->request.token);
+		submission->key = str_of(asking->key);
+	}
+	if (verb == CHOIR_CREATE)
+		fill_create(choir, asking, it);
+}
+
+void choir_submit(struct choir *choir, uint32_t number)
+{
+	struct choir_action *action = &choir->actions[number], *origin = origin_of(choir, number);
+	struct choir_site *it = &choir->sites[action->site];
+	if (!it->replica || (origin != action && origin->skipped))
+		return;
+	struct asking asking = {0};
+	fill(choir, &asking, action, number);
+	action->open++;
+	choir->figures.actions++;
+	choir_tell(choir, action->replicant, "s%" PRIu32 " user: %s #%" PRIu32 " on r%" PRIu32 " (%s)%s", it->number,
+	           choir_verb_name((enum choir_verb)action->request.verb), action->request.token, action->replicant,
+	           choir_types[action->request.kind].name, origin != action ? ", again" : "");
+	choir_enter(it);
+	replica_submit(it->replica, &asking.submission, choir_now(choir, it));
+	choir_leave(it);
+	buf_free(&asking.body);
+}
+
+/* ---- Being answered ----------------------------------------------------------------------------------------------- */
+
+/* What was acknowledged is durable at this very moment. */
+static void acknowledge(struct choir *choir, struct choir_site *it, struct choir_action *action,
+                        struct replica_op_id op)
+{
+	struct choir_replicant *replicant = &choir->replicants[action->replicant];
+	if (action->acknowledged && (action->op.number != op.number || action->op.site != op.site) && !replicant->weak)
+		choir_violation(choir, replicant->number, "#%" PRIu32 " was acknowledged twice, as different operations",
+		                action->request.token);
+	action->acknowledged = true;
+	action->op = op;
+	choir->figures.acknowledged++;
+	if (replicant->weak || action->request.verb == CHOIR_VERBS)
+		return;
+	uint32_t member = choir_member_of(replicant, it->number);
+	for (uint32_t i = 0; i < replicant->ops_count; i++) {
+		struct choir_op *known = &replicant->ops[i];
+		if (known->request.token == action->request.token && known->member == member && known->number == op.number) {
+			known->issued = true;
+			return;
+		}
+	}
+	choir_violation(choir, replicant->number, "s%" PRIu32 " acknowledges #%" PRIu32 ", which is not on its disk",
+	                it->number, action->request.token);
+}
+
+void choir_answered(struct choir *choir, struct choir_site *it, const struct choir_deed *deed)
+{
+	static const char *const outcomes[] = {"accepted", "refused", "credential", "failed", "unknown"};
+	if (deed->ticket - 1 >= choir->tickets || choir->ticket_actions[deed->ticket - 1] == CHOIR_NOBODY) {
+		choir_violation(choir, CHOIR_NOBODY, "s%" PRIu32 " answers what nobody asked", it->number);
+		return;
+	}
+	uint32_t number = choir->ticket_actions[deed->ticket - 1];
+	struct choir_action *asked = &choir->actions[number], *origin = origin_of(choir, number);
+	char label[32];
+	choir->ticket_actions[deed->ticket - 1] = CHOIR_NOBODY;
+	asked->open--;
+	choir_label(choir, deed->op, label);
+	choir_tell(choir, asked->replicant, "s%" PRIu32 " user of #%" PRIu32 " is told: %s %s%s%s", it->number,
+	           asked->request.token, deed->code ? err_phrase(deed->code) : outcomes[deed->outcome],
+	           deed->code ? buf_c(&deed->bytes) : label, deed->repeated ? ", repeated" : "",
+	           deed->repeated && origin == asked ? "?" : "");
+	if (deed->code == 0 && deed->outcome == REPLICA_ACCEPTED) {
+		acknowledge(choir, it, origin, deed->op);
+	} else if (deed->code == 0 && deed->outcome == REPLICA_UNKNOWN) {
+		origin->undecided = true;
+		origin->op = deed->op;
+		choir->figures.lost_answers++;
+	} else {
+		origin->refused = true;
+		choir->figures.refused++;
+	}
+	if (asked->request.verb == CHOIR_UPLOAD && !choir_is_asked(choir, origin))
+		choir_blob_unspool(it, asked->request.token);
+}
+
+void choir_users_lose(struct choir *choir, struct choir_site *it)
+{
+	for (uint64_t i = 0; i < choir->tickets; i++) {
+		uint32_t number = choir->ticket_actions[i];
+		if (number == CHOIR_NOBODY || choir->actions[number].site != it->number)
+			continue;
+		choir->ticket_actions[i] = CHOIR_NOBODY;
+		choir->actions[number].open--;
+		origin_of(choir, number)->maybe = true;
+	}
+}
+
+/* ---- Looking after it --------------------------------------------------------------------------------------------- */
+
+/* In doubt. Someone looks into the service, and says what is true. A create cannot be said to have happened, as nobody
+ * could say what its id is: what it made is taken away, and it is tried again. */
+static enum replica_verdict decide(struct choir *choir, struct choir_site *it, const struct choir_op *op,
+                                   enum replica_member_state state)
+{
+	const struct choir_token *token = choir_token(choir, op->request.token);
+	uint32_t dice = (uint32_t)sim_random_below(&choir->random, 100);
+	if (state != REPLICA_IN_DOUBT)
+		return op->request.poison >> it->number & 1 && dice < 10 ? REPLICA_DISMISS : REPLICA_RETRY;
+	if (op->request.verb == CHOIR_CREATE) {
+		for (uint32_t i = 0; i < it->items_count; i++)
+			if (it->items[i].number != 0 && it->items[i].replicant == op->request.replicant)
+				it->items[i].number = 0;
+		return REPLICA_RETRY;
+	}
+	if (token->effect[it->number])
+		return REPLICA_HAPPENED;
+	return dice < 70 ? REPLICA_RETRY : REPLICA_DISMISS;
+}
+
+static void judge(struct choir *choir, struct choir_site *it, struct replica_op_id id, const struct choir_op *op,
+                  enum replica_member_state state)
+{
+	static const char *const verdicts[] = {"retry", "happened", "dismiss"};
+	struct err err = {0};
+	enum replica_verdict verdict = decide(choir, it, op, state);
+	struct choir_token *token = choir_token(choir, op->request.token);
+	char label[32];
+	choir_label(choir, id, label);
+	choir_tell(choir, op->request.replicant, "s%" PRIu32 " person: %s (#%" PRIu32 "), %s: %s", it->number, label,
+	           op->request.token, state == REPLICA_IN_DOUBT ? "in doubt" : "rejected", verdicts[verdict]);
+	choir->figures.judged++;
+	token->doubted[it->number] = true;
+	if (verdict == REPLICA_DISMISS)
+		token->dismissed[it->number] = true;
+	choir_enter(it);
+	int status = replica_judge(it->replica, id, verdict, STR("fresh"), choir_now(choir, it), &err);
+	choir_leave(it);
+	if (status != 0 && status != ERR_CONFLICT) /* that is: it is being looked into already */
+		choir_violation(choir, op->request.replicant, "s%" PRIu32 ": a verdict on %s is refused: %s", it->number, label,
+		                err.text);
+}
+
+static void look_at(struct choir *choir, struct choir_site *it, const struct choir_row *row)
+{
+	struct choir_op op;
+	uint32_t replicant;
+	if (!choir_peek(choir, choir_row_key(row), choir_row_value(row), &op, &replicant))
+		return;
+	const struct choir_replicant *known = &choir->replicants[replicant];
+	struct replica_op_id id = {.replicant = known->id, .number = op.number};
+	id.site = choir->sites[known->members[op.member]].id;
+	struct arena arena;
+	struct replica_op_view view;
+	enum replica_member_state state = REPLICA_APPLIED;
+	sim_alloc_account(&it->bytes);
+	arena_init(&arena, 0);
+	int status = replica_look_op(it->replica, &arena, id, &view);
+	for (uint32_t i = 0; status == 0 && i < view.members_count; i++) {
+		if (view.members[i].site == it->id)
+			state = view.members[i].state;
+	}
+	arena_free(&arena);
+	sim_alloc_account(NULL);
+	bool dismissed = choir_token(choir, op.request.token)->dismissed[it->number];
+	if (state == REPLICA_IN_DOUBT || (state >= REPLICA_REJECTED && !dismissed))
+		judge(choir, it, id, &op, state);
+}
+
+/* Rows may come and go with each verdict: keys are looked up anew. */
+static void judge_at(struct choir *choir, struct choir_site *it, bool all)
+{
+	struct buf key = {0};
+	for (;;) {
+		const struct choir_table *table = &it->rows.tables[REPLICA_OPERATIONS];
+		uint32_t at = key.length ? choir_rows_find(&it->rows, REPLICA_OPERATIONS, buf_str(&key)) : 0;
+		if (key.length && at < table->count && str_equal(choir_row_key(table->rows[at]), buf_str(&key)))
+			at++;
+		if (at >= table->count)
+			break;
+		buf_clear(&key);
+		buf_put(&key, choir_row_key(table->rows[at]));
+		if (all || chance(&choir->random, JUDGE_CHANCE))
+			look_at(choir, it, table->rows[at]);
+	}
+	buf_free(&key);
+}
+
+void choir_judge(struct choir *choir, bool all)
+{
+	for (uint32_t i = 0; i < choir->options.sites; i++)
+		if (choir->sites[i].replica)
+			judge_at(choir, &choir->sites[i], all);
+}
