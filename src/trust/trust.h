@@ -109,6 +109,21 @@ int trust_token_read(struct str text, struct trust_token *token, struct err *err
 /* What the issuer keeps instead of the secret. */
 void trust_token_digest(const struct trust_token *token, unsigned char digest[32]);
 
+/* ---- Boxes ------------------------------------------------------------------------------------------------------- */
+
+/* Bytes that only this site can read again. One box is for one thread at a time. */
+struct trust_box;
+
+enum { TRUST_BOX_KEY_BYTES = 32, TRUST_BOX_EXTRA_BYTES = 28 };
+
+/* A key, appended; cleanse and free it. */
+int trust_box_key_make(struct buf *key, struct err *err);
+int trust_box_new(struct trust_box **box, struct str key, struct err *err);
+void trust_box_free(struct trust_box *box);
+/* `about` says where it is kept, and has to be the same when it is opened. Both append. */
+void trust_box_seal(struct trust_box *box, struct str about, struct str bytes, struct buf *out);
+int trust_box_open(struct trust_box *box, struct str about, struct str sealed, struct buf *out, struct err *err);
+
 /* ---- Sealed datagrams -------------------------------------------------------------------------------------------- */
 
 /* Each pair of sites has keys of its own, from a Diffie-Hellman exchange of their certified keys and two random

@@ -1,0 +1,96 @@
+/* Boxes: bytes that only this site can read again, for what is kept on its disk.
+ *
+ * A box is nonce (12 bytes), AES-256-GCM of the bytes, tag (16 bytes). `about` is not in it, but has to be the same when it is
+ * opened: the place where it is kept, so that boxes cannot be exchanged. The key is random and never leaves the site.
+ */
+#include "trust/trust_int.h"
+
+#include "base/check.h"
+
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+#include <stdlib.h>
+
+enum { NONCE_BYTES = 12, TAG_BYTES = 16 };
+
+_Static_assert((int)TRUST_BOX_EXTRA_BYTES == (int)NONCE_BYTES + (int)TAG_BYTES, "what a box adds");
+
+struct trust_box {
+	unsigned char key[TRUST_BOX_KEY_BYTES];
+	EVP_CIPHER_CTX *context;
+};
+
+int trust_box_key_make(struct buf *key, struct err *err)
+{
+	unsigned char bytes[TRUST_BOX_KEY_BYTES];
+	if (RAND_bytes(bytes, sizeof(bytes)) != 1)
+		return trust_openssl_failed(err, ERR_UNAVAILABLE, "OpenSSL gives no random numbers");
+	buf_put(key, str_make((const char *)bytes, sizeof(bytes)));
+	OPENSSL_cleanse(bytes, sizeof(bytes));
+	return 0;
+}
+
+int trust_box_new(struct trust_box **out, struct str key, struct err *err)
+{
+	if (key.length != TRUST_BOX_KEY_BYTES)
+		return err_set(err, ERR_INVALID, "the key has %zu bytes; it has to have %d", key.length, TRUST_BOX_KEY_BYTES);
+	struct trust_box *box = calloc(1, sizeof(*box));
+	CHECK(box);
+	memcpy(box->key, key.at, key.length);
+	box->context = EVP_CIPHER_CTX_new();
+	CHECK(box->context);
+	*out = box;
+	return 0;
+}
+
+void trust_box_free(struct trust_box *box)
+{
+	if (!box)
+		return;
+	EVP_CIPHER_CTX_free(box->context);
+	OPENSSL_cleanse(box->key, sizeof(box->key));
+	free(box);
+}
+
+void trust_box_seal(struct trust_box *box, struct str about, struct str bytes, struct buf *out)
+{
+	unsigned char nonce[NONCE_BYTES], tag[TAG_BYTES];
+	int length = 0;
+	CHECK(bytes.length <= INT32_MAX && about.length <= INT32_MAX);
+	bool good = RAND_bytes(nonce, sizeof(nonce)) == 1 &&
+	            EVP_EncryptInit_ex2(box->context, EVP_aes_256_gcm(), box->key, nonce, NULL) == 1 &&
+	            EVP_EncryptUpdate(box->context, NULL, &length, (const unsigned char *)about.at, (int)about.length) == 1;
+	CHECK(good);
+	buf_put(out, str_make((const char *)nonce, sizeof(nonce)));
+	size_t start = out->length;
+	buf_put(out, bytes); /* and is made unreadable where it stands */
+	unsigned char *at = (unsigned char *)out->at + start;
+	good = EVP_EncryptUpdate(box->context, at, &length, at, (int)bytes.length) == 1 &&
+	       EVP_EncryptFinal_ex(box->context, at + length, &length) == 1 &&
+	       EVP_CIPHER_CTX_ctrl(box->context, EVP_CTRL_GCM_GET_TAG, TAG_BYTES, tag) == 1;
+	CHECK(good);
+	buf_put(out, str_make((const char *)tag, sizeof(tag)));
+}
+
+int trust_box_open(struct trust_box *box, struct str about, struct str sealed, struct buf *out, struct err *err)
+{
+	if (sealed.length < NONCE_BYTES + TAG_BYTES || sealed.length > INT32_MAX)
+		return err_set(err, ERR_CORRUPT, "%zu bytes are no box", sealed.length);
+	const unsigned char *nonce = (const unsigned char *)sealed.at;
+	size_t inner = sealed.length - NONCE_BYTES - TAG_BYTES, start = out->length;
+	unsigned char tag[TAG_BYTES];
+	int length = 0, last = 0;
+	memcpy(tag, sealed.at + sealed.length - TAG_BYTES, sizeof(tag));
+	buf_put(out, str_make(sealed.at + NONCE_BYTES, inner));
+	unsigned char *at = (unsigned char *)out->at + start;
+	bool good =
+		EVP_DecryptInit_ex2(box->context, EVP_aes_256_gcm(), box->key, nonce, NULL) == 1 &&
+		EVP_DecryptUpdate(box->context, NULL, &length, (const unsigned char *)about.at, (int)about.length) == 1 &&
+		EVP_DecryptUpdate(box->context, at, &length, at, (int)inner) == 1 &&
+		EVP_CIPHER_CTX_ctrl(box->context, EVP_CTRL_GCM_SET_TAG, TAG_BYTES, tag) == 1 &&
+		EVP_DecryptFinal_ex(box->context, at + length, &last) == 1;
+	if (good)
+		return 0;
+	out->length = start;
+	return err_set(err, ERR_CORRUPT, "it was not sealed with the key of this site, or was changed since");
+}
