@@ -5,7 +5,7 @@ MESON := $(firstword $(wildcard /usr/bin/meson) meson)
 export FUZZ_SECONDS
 
 .DEFAULT_GOAL := build
-.PHONY: build help test demo sim fuzz bench tidy format coverage analyze install deb clean
+.PHONY: build help test demo sim model fuzz bench tidy format coverage analyze install deb clean
 .NOTPARALLEL:
 
 build: ## build/cheops, after installing the Debian packages it needs (this is what plain `make` does)
@@ -24,9 +24,13 @@ demo: ## three sites on this machine, and what to try with them (docs/demo.md)
 	@scripts/build main cheops cheops-sample
 	@build/cheops demo
 
-sim: ## whole worlds of sites from one seed: SEED=N SITES=N STEPS=N OPTIONS='--help' (docs/simulator.md)
+sim: ## whole worlds of sites from one seed: ROOM=site|replica SEED=N SITES=N STEPS=N OPTIONS='--help' (docs/simulator.md)
 	@scripts/deps sim
-	@scripts/sim $(if $(SEED),--seed $(SEED)) $(if $(SITES),--sites $(SITES)) $(if $(STEPS),--steps $(STEPS)) $(OPTIONS)
+	@scripts/sim $(if $(ROOM),$(ROOM)) $(if $(SEED),--seed $(SEED)) $(if $(SITES),--sites $(SITES)) $(if $(STEPS),--steps $(STEPS)) $(OPTIONS)
+
+model: ## SPIN checks the order of operations, all interleavings (docs/models/order.pml)
+	@scripts/deps model
+	@scripts/model
 
 fuzz: ## every fuzzer for FUZZ_SECONDS (60) each
 	@scripts/deps fuzz

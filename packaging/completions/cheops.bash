@@ -34,8 +34,37 @@ _cheops_agent() {
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -d -- "$current")
             ;;
+        --application)
+            _cheops_words 'rest sample kubernetes openstack' "$current"
+            ;;
         --site | --api | --peer | --advertise | --threads) ;;
-        *) _cheops_words '--config --check --site --api --peer --advertise --state --threads --log --help -c -h' "$current" ;;
+        *) _cheops_words '--config --check --site --api --peer --advertise --state --application --threads --log --help -c -h' "$current" ;;
+    esac
+}
+
+_cheops_app() {
+    local current=$1 previous=$2
+    case $previous in
+        -o | --output) _cheops_words 'text json' "$current" ;;
+        --app)
+            compopt -o filenames 2>/dev/null
+            mapfile -t COMPREPLY < <(compgen -W 'kubernetes openstack rest sample' -- "$current"; compgen -f -- "$current")
+            ;;
+        --content-type)
+            _cheops_words 'application/json application/merge-patch+json application/json-patch+json
+                application/strategic-merge-patch+json application/apply-patch+yaml
+                application/openstack-images-v2.1-json-patch' "$current"
+            ;;
+        --service | --header | --name | -H) ;;
+        app) _cheops_words 'lint explain import --help' "$current" ;;
+        explain) _cheops_words 'GET HEAD POST PUT PATCH DELETE --app --service --help' "$current" ;;
+        *)
+            if [[ $current == -* ]]; then
+                _cheops_words '--app --service --header --content-type --name --output --help -H -o -h' "$current"
+            elif [[ ${COMP_WORDS[2]} != explain ]]; then
+                _cheops_files "$current"
+            fi
+            ;;
     esac
 }
 
@@ -85,6 +114,41 @@ _cheops_sites() {
     esac
 }
 
+_cheops_get() {
+    local current=$1 previous=$2
+    case $previous in
+        -o | --output) _cheops_words 'table json yaml' "$current" ;;
+        --color) _cheops_words 'auto always never' "$current" ;;
+        --state) _cheops_words 'settled pending stuck rejected in-doubt diverged deleted' "$current" ;;
+        -c | --config)
+            _cheops_files "$current"
+            ;;
+        --service | --site | --api) ;;
+        *) _cheops_words '--service --site --state --watch --output --api --config --color --help -w -o -c -h' "$current" ;;
+    esac
+}
+
+_cheops_ops() {
+    local current=$1 previous=$2
+    case $previous in
+        -o | --output) _cheops_words 'table json yaml' "$current" ;;
+        --color) _cheops_words 'auto always never' "$current" ;;
+        --state) _cheops_words 'pending applied superseded rejected rejected-credential in-doubt' "$current" ;;
+        --wait) _cheops_words 'all majority' "$current" ;;
+        -c | --config)
+            _cheops_files "$current"
+            ;;
+        --timeout | --of | --site | --api) ;;
+        ops)
+            _cheops_words "get retry happened dismiss --of --site --state --watch --output --api --config --color --help -w -o -c -h" \
+                "$current"
+            ;;
+        *)
+            _cheops_words "--wait --timeout --of --site --state --watch --output --api --config --color --help -w -o -c -h" "$current"
+            ;;
+    esac
+}
+
 _cheops() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
     COMPREPLY=()
@@ -95,21 +159,28 @@ _cheops() {
         previous=${COMP_WORDS[COMP_CWORD - 1]} current=
     fi
     if ((COMP_CWORD == 1)); then
-        _cheops_words 'agent demo scope site sites help --help --version' "$current"
+        _cheops_words 'agent app demo get ops scope site sites help --help --version' "$current"
     elif [[ ${COMP_WORDS[1]} == help ]]; then
         case $previous in
-            help) _cheops_words 'agent demo scope site sites' "$current" ;;
+            help) _cheops_words 'agent app demo get ops scope site sites' "$current" ;;
+            app) _cheops_words 'lint explain import' "$current" ;;
             scope) _cheops_words 'fmt check explain tokens' "$current" ;;
             site) _cheops_words 'init token join remove revoke root' "$current" ;;
         esac
     elif [[ ${COMP_WORDS[1]} == agent ]]; then
         _cheops_agent "$current" "$previous"
+    elif [[ ${COMP_WORDS[1]} == app ]]; then
+        _cheops_app "$current" "$previous"
     elif [[ ${COMP_WORDS[1]} == demo ]]; then
         _cheops_demo "$current" "$previous"
     elif [[ ${COMP_WORDS[1]} == scope ]]; then
         _cheops_scope "$current" "$previous"
     elif [[ ${COMP_WORDS[1]} == site ]]; then
         _cheops_site "$current" "$previous"
+    elif [[ ${COMP_WORDS[1]} == get ]]; then
+        _cheops_get "$current" "$previous"
+    elif [[ ${COMP_WORDS[1]} == ops ]]; then
+        _cheops_ops "$current" "$previous"
     elif [[ ${COMP_WORDS[1]} == sites ]]; then
         _cheops_sites "$current" "$previous"
     fi

@@ -10,6 +10,7 @@
  */
 #include "agent/agent_int.h"
 
+#include "agent/file.h"
 #include "agent/notify.h"
 #include "base/check.h"
 #include "base/log_stderr.h"
@@ -68,6 +69,7 @@ struct agent {
 	struct proxy_config *config;
 	sem_t done; /* a worker has done what was posted */
 	struct http_source signals;
+	struct proxy_mesh *seen; /* what was published last */
 	struct http_timer stop_timer;
 	uint32_t draining; /* workers that have requests under way, once it stops */
 	bool stopping;
@@ -96,6 +98,13 @@ static void deliver(struct http_task *task)
 	free(delivery);
 }
 
+/* The engine gets what the loops get. */
+static void show_sites(struct agent *agent, struct engine *engine)
+{
+	struct proxy_mesh *mesh = agent->seen;
+	engine_set_sites(engine, site_snapshot_keep(mesh->sites), mesh->client ? http_tls_keep(mesh->client) : NULL);
+}
+
 /* In the thread of control: every loop gets it, in the order in which they were made. */
 static void publish(void *context, struct proxy_mesh *mesh)
 {
@@ -106,7 +115,11 @@ static void publish(void *context, struct proxy_mesh *mesh)
 		*delivery = (struct delivery){{.run = deliver}, agent->workers[w].proxy, proxy_mesh_keep(mesh)};
 		http_loop_post(agent->workers[w].loop, &delivery->task);
 	}
-	proxy_mesh_drop(mesh);
+	struct engine *engine = atomic_load(&agent->shared.engine);
+	proxy_mesh_drop(agent->seen);
+	agent->seen = mesh;
+	if (engine)
+		show_sites(agent, engine);
 }
 
 static void drained_task(struct http_task *task)
@@ -262,6 +275,88 @@ static int check_reload(const struct proxy_config *before, const struct proxy_co
 	return 0;
 }
 
+/* ---- Replicated resources ---------------------------------------------------------------------------------------- */
+
+/* What the engine works with, for as long as it does. */
+struct engine_wares {
+	struct proxy_config *config;
+	struct engine_service services[LIMIT_AGENT_SERVICES];
+};
+
+static void wares_free(void *owner)
+{
+	struct engine_wares *wares = owner;
+	proxy_config_drop(wares->config);
+	free(wares);
+}
+
+static void set_up_engine(struct engine *engine, struct proxy_config *config)
+{
+	struct engine_wares *wares = calloc(1, sizeof(*wares));
+	CHECK(wares);
+	wares->config = proxy_config_keep(config);
+	for (uint32_t i = 0; i < config->services_count; i++)
+		wares->services[i] = (struct engine_service){.name = config->services[i].name,
+		                                             .instances = config->services[i].instances,
+		                                             .instances_count = config->services[i].instances_count,
+		                                             .tls = config->services[i].instances_tls,
+		                                             .names = config->services[i].instances_names,
+		                                             .credential = config->services[i].credential};
+	engine_configure(engine, &(struct engine_setup){.glue = config->glue,
+	                                                .services = wares->services,
+	                                                .services_count = config->services_count,
+	                                                .answer_ms = config->timeouts.answer_ms,
+	                                                .api = str_of(config->api.text),
+	                                                .owner = wares,
+	                                                .release = wares_free});
+}
+
+/* The key of what the store keeps secret: made once, and kept beside the site's own. */
+static int take_store_key(const char *state, struct buf *key, struct err *err)
+{
+	struct buf path = {0};
+	buf_printf(&path, "%s/store.key", state);
+	int code = 0;
+	if (access(buf_c(&path), F_OK) == 0)
+		code = agent_secret_read(buf_c(&path), TRUST_BOX_KEY_BYTES + 1, key, err);
+	else if ((code = trust_box_key_make(key, err)) == 0)
+		code = agent_file_write(state, "store.key", buf_str(key), true, err);
+	buf_free(&path);
+	return code;
+}
+
+/* A site that is part of a mesh has a store. One that cannot be used is told; everything else goes on without it. */
+static void agent_engine_configure(struct agent *agent, struct proxy_config *config)
+{
+	struct engine *engine = atomic_load(&agent->shared.engine);
+	struct agent_identity *identity = agent_mesh_identity(agent->mesh);
+	struct buf folder = {0};
+	struct err err = {0};
+	struct buf key = {0};
+	if (!engine && identity && take_store_key(config->state, &key, &err) != 0)
+		log_event(&agent->log, LOG_ERROR, "replicated resources are not available", LOG_STR("error", str_of(err.text)));
+	else if (!engine && identity) {
+		buf_printf(&folder, "%s/store", config->state);
+		struct engine_options options = {.folder = buf_c(&folder),
+		                                 .self = identity->about.id,
+		                                 .log = &agent->log,
+		                                 .hash_key = agent->shared.hash_key,
+		                                 .key = buf_str(&key)};
+		if (engine_open(&engine, &options, &err) != 0)
+			log_event(&agent->log, LOG_ERROR, "replicated resources are not available",
+			          LOG_STR("error", str_of(err.text)));
+		else if (agent->seen)
+			show_sites(agent, engine);
+	}
+	if (key.at)
+		explicit_bzero(key.at, key.length);
+	buf_free(&key);
+	buf_free(&folder);
+	if (engine)
+		set_up_engine(engine, config);
+	atomic_store(&agent->shared.engine, engine);
+}
+
 /* The port for other agents comes first: it publishes what the loops need to open theirs. */
 static int take_config(struct agent *agent, struct proxy_config *config, struct err *err)
 {
@@ -271,10 +366,12 @@ static int take_config(struct agent *agent, struct proxy_config *config, struct 
 	if (code)
 		return code;
 	code = agent_mesh_configure(agent->mesh, config, err);
-	if (code)
+	if (code) {
 		close_descriptors(agent, fronts_count(config));
-	else
+	} else {
+		agent_engine_configure(agent, config);
 		apply(agent, config);
+	}
 	return code;
 }
 
@@ -346,6 +443,11 @@ static void ask(void *context, struct api_job *job)
 	http_loop_post(agent->loop, &errand->task);
 }
 
+static struct engine *current_engine(void *context)
+{
+	return atomic_load(&((struct agent *)context)->shared.engine);
+}
+
 static struct proxy_config *current_config(void *context)
 {
 	struct agent *agent = context;
@@ -415,6 +517,7 @@ static int open_control(struct agent *agent, struct err *err)
 	sigaddset(&set, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is told by the write */
 	int code = http_loop_new(&agent->loop, err);
 	if (code)
 		return code;
@@ -448,8 +551,12 @@ static int start_workers(struct agent *agent, uint32_t count, struct err *err)
 		worker->proxy = agent->proxies[w] = proxy_new(worker->loop, &agent->shared);
 		agent->workers_count++;
 	}
-	agent->api = (struct api_agent){
-		.context = agent, .config = current_config, .proxies_count = count, .proxies = agent->proxies, .ask = ask};
+	agent->api = (struct api_agent){.context = agent,
+	                                .config = current_config,
+	                                .engine = current_engine,
+	                                .proxies_count = count,
+	                                .proxies = agent->proxies,
+	                                .ask = ask};
 	for (uint32_t w = 0; w < count; w++) {
 		int failed = pthread_create(&agent->workers[w].thread, NULL, run_worker, &agent->workers[w]);
 		if (failed)
@@ -459,7 +566,7 @@ static int start_workers(struct agent *agent, uint32_t count, struct err *err)
 	return 0;
 }
 
-static void free_workers(struct agent *agent)
+static void stop_workers(struct agent *agent)
 {
 	for (uint32_t w = 0; w < agent->workers_count; w++) {
 		struct worker *worker = &agent->workers[w];
@@ -467,6 +574,13 @@ static void free_workers(struct agent *agent)
 			http_loop_stop(worker->loop);
 			pthread_join(worker->thread, NULL);
 		}
+	}
+}
+
+static void free_workers(struct agent *agent)
+{
+	for (uint32_t w = 0; w < agent->workers_count; w++) {
+		struct worker *worker = &agent->workers[w];
 		http_loop_finish(worker->loop); /* answers of the API are for exchanges that are still there */
 		proxy_free(worker->proxy);
 		http_loop_free(worker->loop);
@@ -480,7 +594,12 @@ static void free_workers(struct agent *agent)
 static void free_agent(struct agent *agent)
 {
 	agent->over = true;
+	stop_workers(agent);
+	struct engine *engine = atomic_exchange(&agent->shared.engine, NULL);
+	engine_stop(engine); /* it has answers for the loops, until here */
 	free_workers(agent);
+	engine_close(engine);
+	proxy_mesh_drop(agent->seen);
 	agent_renewal_free(agent->renewal);
 	agent_authority_free(agent->authority);
 	agent_mesh_free(agent->mesh);

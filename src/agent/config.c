@@ -16,13 +16,11 @@ static const struct yaml_format agent_format = {
 };
 
 static const char *const part_names[] = {
-	[AGENT_SITE] = "site",        [AGENT_API] = "api",
-	[AGENT_PEER] = "peer",        [AGENT_ADVERTISE] = "advertise",
-	[AGENT_STATE] = "state",      [AGENT_THREADS] = "threads",
-	[AGENT_LOG] = "log",          [PART_SERVICES] = "services",
-	[PART_SEEDS] = "seeds",       [PART_TAGS] = "tags",
-	[PART_TIMEOUTS] = "timeouts", [PART_LIMITS] = "limits",
-	[PART_POLICY] = "policy",     NULL,
+	[AGENT_SITE] = "site",           [AGENT_API] = "api",      [AGENT_PEER] = "peer",
+	[AGENT_ADVERTISE] = "advertise", [AGENT_STATE] = "state",  [AGENT_APPLICATION] = "application",
+	[AGENT_THREADS] = "threads",     [AGENT_LOG] = "log",      [PART_SERVICES] = "services",
+	[PART_SEEDS] = "seeds",          [PART_TAGS] = "tags",     [PART_TIMEOUTS] = "timeouts",
+	[PART_LIMITS] = "limits",        [PART_POLICY] = "policy", NULL,
 };
 
 const char *agent_option_name(enum agent_option option)
@@ -32,10 +30,11 @@ const char *agent_option_name(enum agent_option option)
 
 void agent_overrides_add_environment(struct agent_overrides *overrides)
 {
-	static const char *const variables[] = {[AGENT_SITE] = "CHEOPS_SITE",   [AGENT_API] = "CHEOPS_API",
-	                                        [AGENT_PEER] = "CHEOPS_PEER",   [AGENT_ADVERTISE] = "CHEOPS_ADVERTISE",
-	                                        [AGENT_STATE] = "CHEOPS_STATE", [AGENT_THREADS] = "CHEOPS_THREADS",
-	                                        [AGENT_LOG] = "CHEOPS_LOG"};
+	static const char *const variables[] = {
+		[AGENT_SITE] = "CHEOPS_SITE",       [AGENT_API] = "CHEOPS_API",
+		[AGENT_PEER] = "CHEOPS_PEER",       [AGENT_ADVERTISE] = "CHEOPS_ADVERTISE",
+		[AGENT_STATE] = "CHEOPS_STATE",     [AGENT_APPLICATION] = "CHEOPS_APPLICATION",
+		[AGENT_THREADS] = "CHEOPS_THREADS", [AGENT_LOG] = "CHEOPS_LOG"};
 	for (int i = 0; i < AGENT_OPTIONS_COUNT; i++) {
 		struct agent_override *override = &overrides->of[i];
 		const char *value = getenv(variables[i]);
@@ -224,7 +223,7 @@ static int read_root(void *context, const yaml_node_t *root)
 	/* In this order: listeners before those who must not name them. */
 	static int (*const read[])(struct config_load *) = {
 		read_site,       read_api,     read_peer,        read_threads, read_log,    read_timeouts, read_limits,
-		config_services, config_state, config_advertise, config_seeds, config_tags, config_policy};
+		config_services, config_state, config_advertise, config_seeds, config_tags, config_policy, config_application};
 	if (root->type != YAML_MAPPING_NODE)
 		return yaml_fail(&load->yaml, ERR_INVALID, root->start_mark,
 		                 "the file is %s; a configuration is a mapping with the keys `site`, `api`, `services` and "
@@ -280,7 +279,10 @@ static int read_any_file(const char *path, bool secret, size_t at_most, struct b
 
 int agent_config_load(const struct agent_options *options, struct proxy_config **config, struct err *err)
 {
-	struct agent_surroundings around = {.look_up = http_address_parse, .read = read_any_file, .cores = count_cores()};
+	struct agent_surroundings around = {.look_up = http_address_parse,
+	                                    .read = read_any_file,
+	                                    .application = agent_application_find,
+	                                    .cores = count_cores()};
 	struct buf text = {0};
 	if (getrandom(&around.hash_key, sizeof(around.hash_key), 0) != sizeof(around.hash_key))
 		return err_set(err, ERR_IO, "the operating system gives no random numbers");

@@ -15,12 +15,18 @@ int agent_config_load(const struct agent_options *options, struct proxy_config *
 /* Finds out whether this site is part of a mesh (config->meshed), and whether the configuration has what that needs. */
 int agent_mesh_check(struct proxy_config *config, struct err *err);
 
+/* The path of a description that is shipped: beside the executable once it is installed, and in the source tree. False: there
+ * is none of that name. */
+bool agent_application_find(struct str name, struct buf *path);
+
 /* What agent_config_load() takes from the world, so that tests can give something else. */
 struct agent_surroundings {
 	/* As http_address_parse(), which is the real one. */
 	int (*look_up)(struct http_address *address, struct str text, struct err *err);
 	/* As agent_file_read() and, for a secret, agent_secret_read(). */
 	int (*read)(const char *path, bool secret, size_t at_most, struct buf *out, struct err *err);
+	/* As agent_application_find(); NULL: none is shipped. */
+	bool (*application)(struct str name, struct buf *path);
 	uint32_t cores;           /* the default for `threads` */
 	struct hash_key hash_key; /* random */
 };

@@ -104,7 +104,8 @@ int config_keys(struct config_load *load, const yaml_node_t *node, const char *c
 /* ---- Parts ------------------------------------------------------------------------------------------------------ */
 
 int config_services(struct config_load *load); /* config_services.c */
-int config_state(struct config_load *load);    /* config_sites.c */
+int config_application(struct config_load *load);
+int config_state(struct config_load *load); /* config_sites.c */
 int config_advertise(struct config_load *load);
 int config_seeds(struct config_load *load);
 int config_tags(struct config_load *load);

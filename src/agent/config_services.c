@@ -3,14 +3,10 @@
 
 _Static_assert((int)LIMIT_AGENT_INSTANCES <= (int)PROXY_INSTANCES_MOST, "instances");
 
-enum { FRONT, INSTANCES, VERSION, CARRY, FRONT_TLS, INSTANCES_TLS, KEYS_COUNT };
-static const char *const service_keys[] = {[FRONT] = "front",
-                                           [INSTANCES] = "instances",
-                                           [VERSION] = "version",
-                                           [CARRY] = "carry",
-                                           [FRONT_TLS] = "front_tls",
-                                           [INSTANCES_TLS] = "instances_tls",
-                                           NULL};
+enum { FRONT, INSTANCES, VERSION, CARRY, FRONT_TLS, INSTANCES_TLS, CREDENTIAL, KEYS_COUNT };
+static const char *const service_keys[] = {
+	[FRONT] = "front",         [INSTANCES] = "instances",         [VERSION] = "version",       [CARRY] = "carry",
+	[FRONT_TLS] = "front_tls", [INSTANCES_TLS] = "instances_tls", [CREDENTIAL] = "credential", NULL};
 
 static const char service_example[] = "compute: {front: 127.0.0.1:8081, instances: 127.0.0.1:9081}";
 static const char services_example[] = "services: {compute: {front: 127.0.0.1:8081, instances: 127.0.0.1:9081}}";
@@ -213,6 +209,63 @@ static void default_carry(struct proxy_service *service)
 
 /* ---- Services --------------------------------------------------------------------------------------------------- */
 
+/* ---- Credentials ------------------------------------------------------------------------------------------------ */
+
+/* The value of a header, as a file has it; a newline at its end does not count. */
+static int read_secret(struct config_load *load, const struct config_value *header, const struct config_value *file,
+                       struct proxy_service *service)
+{
+	struct buf value = {0}, line = {0};
+	struct err err = {0};
+	int code = load->around->read(config_path(load, file->text), true, LIMIT_AGENT_CREDENTIAL_BYTES + 1, &value, &err);
+	if (code != 0)
+		code = config_value_fail(load, file, code, ": %s", err.text);
+	while (value.length > 0 && strchr("\r\n", value.at[value.length - 1]))
+		value.length--;
+	bool plain = value.length > 0 && value.length <= LIMIT_AGENT_CREDENTIAL_BYTES;
+	for (size_t i = 0; plain && i < value.length; i++)
+		plain = (unsigned char)value.at[i] >= ' ' && value.at[i] != 0x7f;
+	if (code == 0 && !plain)
+		code = config_value_fail(load, file, ERR_INVALID,
+		                         " names a file that has to have one line of 1 to %d bytes: the value of the header",
+		                         LIMIT_AGENT_CREDENTIAL_BYTES);
+	if (code == 0) {
+		buf_printf(&line, "%.*s: %.*s\r\n", STR_FMT(header->text), (int)value.length, value.at);
+		service->credential = config_copy(load, buf_str(&line));
+		explicit_bzero(line.at, line.length);
+	}
+	if (value.at)
+		explicit_bzero(value.at, value.length);
+	buf_free(&value);
+	buf_free(&line);
+	return code;
+}
+
+static int read_credential(struct config_load *load, const struct yaml_entry *entry, struct proxy_service *service)
+{
+	enum { HEADER, FILE_NAME, COUNT };
+	static const char *const keys[] = {[HEADER] = "header", [FILE_NAME] = "file", NULL};
+	static const char example[] = "credential: {header: Authorization, file: agent.token}";
+	struct yaml_entry found[COUNT] = {0};
+	struct config_value header, file;
+	int code = yaml_check_mapping(&load->yaml, entry->value, STR("credential"), example);
+	if (code == 0)
+		code = config_keys(load, entry->value, keys, found);
+	if (code == 0 && (found[HEADER].value == NULL || found[FILE_NAME].value == NULL))
+		return yaml_fail(&load->yaml, ERR_INVALID, entry->key_node->start_mark,
+		                 "`credential` has a `header` and a `file`, such as `%s`", example);
+	if (code == 0)
+		code = config_value_of(load, &found[HEADER], "the name of a header, such as Authorization", &header);
+	if (code == 0)
+		code = config_value_of(load, &found[FILE_NAME], "the path of a file, such as agent.token", &file);
+	if (code == 0 && (!is_token(header.text) || header.text.length > LIMIT_AGENT_HEADER_BYTES || is_taken(header.text)))
+		return config_value_fail(load, &header, ERR_INVALID,
+		                         " is " TEXT_NAME_FMT "; it has to be the name of a header that the service reads "
+		                         "credentials from, such as Authorization",
+		                         TEXT_NAME(header.text));
+	return code == 0 ? read_secret(load, &header, &file, service) : code;
+}
+
 static int missing(struct config_load *load, const struct yaml_entry *entry, const char *key, const char *example)
 {
 	return yaml_fail(&load->yaml, ERR_INVALID, entry->key_node->start_mark,
@@ -261,6 +314,9 @@ static int read_rest(struct config_load *load, const struct yaml_entry *entry, s
 		code = config_front_tls(load, &parts[FRONT_TLS], service);
 	if (code == 0 && parts[INSTANCES_TLS].value != NULL)
 		code = config_instances_tls(load, &parts[INSTANCES_TLS], service);
+	service->credential = STR("");
+	if (code == 0 && parts[CREDENTIAL].value != NULL)
+		code = read_credential(load, &parts[CREDENTIAL], service);
 	return code;
 }
 

@@ -3,6 +3,7 @@
 #include "base/check.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #ifndef CHEOPS_VERSION
 #define CHEOPS_VERSION "unknown"
@@ -25,8 +26,8 @@ void api_put_problem(struct buf *body, unsigned status, const char *type, const 
 	buf_put(body, STR("}\n"));
 }
 
-static void answer_problem(struct proxy_exchange *exchange, const struct api_refusal *refusal, const char *detail,
-                           struct str fields)
+void api_answer_problem(struct proxy_exchange *exchange, const struct api_refusal *refusal, const char *detail,
+                        struct str fields)
 {
 	struct buf body = {0};
 	api_put_problem(&body, refusal->status, refusal->type, refusal->title, detail);
@@ -97,6 +98,64 @@ static void post_reload(struct api_job *job, const struct api_mesh *mesh)
 	UNREACHABLE();
 }
 
+/* What another member says of replicated resources. */
+static void post_replica(const struct api_agent *agent, const struct proxy_call *call)
+{
+	struct engine *engine = agent->engine(agent->context);
+	if (!call->peer || !engine) {
+		api_answer_problem(call->exchange,
+		                   &(struct api_refusal){503, "store-failed", "Replicated resources are not available"},
+		                   "this agent has no store for replicated resources", STR(""));
+		return;
+	}
+	engine_receive(engine, call->from, call->body);
+	proxy_answer(call->exchange, 202, api_json, STR(""), STR("{}\n"));
+}
+
+/* "bytes=100-", which is all that members ask; anything else is as if there were none (RFC 9110, 14.2). */
+static uint64_t range_start(struct str range)
+{
+	static const struct str unit = STR_INIT("bytes=");
+	uint64_t start = 0;
+	if (range.length < unit.length + 2 || range.length > 24 || memcmp(range.at, unit.at, unit.length) != 0 ||
+	    range.at[range.length - 1] != '-')
+		return 0;
+	for (size_t i = unit.length; i + 1 < range.length; i++) {
+		if (range.at[i] < '0' || range.at[i] > '9')
+			return 0;
+		start = start * 10 + (uint64_t)(range.at[i] - '0');
+	}
+	return start;
+}
+
+/* The body of an operation, for a member of its replicant. */
+static void get_blob(const struct api_agent *agent, const struct proxy_call *call)
+{
+	static const struct api_refusal none = {404, "no-such-blob", "There is no such body here"};
+	static const struct api_refusal beyond = {416, "no-such-range", "The body ends before that"};
+	struct engine *engine = agent->engine(agent->context);
+	struct str range = engine_field(call->fields, STR("range"));
+	uint64_t bytes = 0, start = range_start(range);
+	struct str name = api_segment(call->target, API_ID_SEGMENT);
+	int fd = call->peer && engine ? engine_blob_serve(engine, name, call->from, &bytes) : -1;
+	if (fd < 0) {
+		api_answer_problem(call->exchange, &none, "no operation of a replicant that you are a member of needs it",
+		                   STR(""));
+		return;
+	}
+	if (start > 0 && start >= bytes) {
+		close(fd);
+		api_answer_problem(call->exchange, &beyond, "the range begins behind the end", STR(""));
+		return;
+	}
+	struct buf fields = {0};
+	if (range.length > 0)
+		buf_printf(&fields, "Content-Range: bytes %llu-%llu/%llu\r\n", (unsigned long long)start,
+		           (unsigned long long)bytes - 1, (unsigned long long)bytes);
+	proxy_answer_file(call->exchange, range.length > 0 ? 206 : 200, buf_str(&fields), fd, start, bytes - start);
+	buf_free(&fields);
+}
+
 static const struct api_route routes[] = {
 	{STR_INIT("/cheops/v1/health"), STR_INIT("GET"), get_health, NULL, true},
 	{STR_INIT("/cheops/v1/version"), STR_INIT("GET"), get_version, NULL, true},
@@ -112,6 +171,16 @@ static const struct api_route routes[] = {
 	{STR_INIT("/cheops/v1/reload"), STR_INIT("POST"), NULL, post_reload, false},
 	{STR_INIT("/cheops/v1/join"), STR_INIT("POST"), NULL, api_post_join, true},
 	{STR_INIT("/cheops/v1/renew"), STR_INIT("POST"), NULL, api_post_renew, true},
+	{STR_INIT("/cheops/v1/replicants"), STR_INIT("GET"), api_get_replicants, NULL, false},
+	{STR_INIT("/cheops/v1/replicants/{id}"), STR_INIT("GET"), api_get_replicant, NULL, false},
+	{STR_INIT("/cheops/v1/operations"), STR_INIT("GET"), api_get_operations, NULL, false},
+	{STR_INIT("/cheops/v1/operations/{id}"), STR_INIT("GET"), api_get_operation, NULL, false},
+	{STR_INIT("/cheops/v1/operations/{id}/retry"), STR_INIT("POST"), api_post_retry, NULL, false},
+	{STR_INIT("/cheops/v1/operations/{id}/happened"), STR_INIT("POST"), api_post_happened, NULL, false},
+	{STR_INIT("/cheops/v1/operations/{id}/dismiss"), STR_INIT("POST"), api_post_dismiss, NULL, false},
+	{STR_INIT("/cheops/v1/changes"), STR_INIT("GET"), api_get_changes, NULL, false},
+	{STR_INIT("/cheops/v1/replica"), STR_INIT("POST"), post_replica, NULL, true},
+	{STR_INIT("/cheops/v1/blobs/{id}"), STR_INIT("GET"), get_blob, NULL, true},
 };
 
 bool api_job_is_reload(const struct api_job *job)
@@ -180,8 +249,8 @@ static void refuse_method(const struct proxy_call *call, struct str accepted)
 {
 	static const struct api_refusal refusal = {405, "wrong-method", "This cannot be done with that method"};
 	bool get = str_equal(accepted, STR("GET"));
-	answer_problem(call->exchange, &refusal, get ? "use GET" : "use POST",
-	               get ? STR("Allow: GET, HEAD\r\n") : STR("Allow: POST\r\n"));
+	api_answer_problem(call->exchange, &refusal, get ? "use GET" : "use POST",
+	                   get ? STR("Allow: GET, HEAD\r\n") : STR("Allow: POST\r\n"));
 }
 
 static void run_route(struct api_agent *agent, const struct api_route *route, const struct proxy_call *call)
@@ -199,19 +268,15 @@ void api_handle(void *context, const struct proxy_call *call)
 {
 	static const struct api_refusal nothing = {404, "no-such-path", "There is nothing at this path"};
 	struct api_agent *agent = context;
-	struct str path = call->target;
-	const char *query = memchr(path.at, '?', path.length);
-	if (query)
-		path.length = (size_t)(query - path.at);
 	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
-		if (str_equal(routes[i].path, path) && (routes[i].peers || !call->peer)) {
+		if (api_path_matches(routes[i].path, call->target) && (routes[i].peers || !call->peer)) {
 			run_route(agent, &routes[i], call);
 			return;
 		}
 	}
-	answer_problem(call->exchange, &nothing,
-	               call->peer ? "other agents may ask for health, version, join and renew below /cheops/v1"
-	                          : "the API has health, version, metrics, services, sites, authority and reload below "
-	                            "/cheops/v1",
-	               STR(""));
+	api_answer_problem(call->exchange, &nothing,
+	                   call->peer ? "other agents may ask for health, version, join and renew below /cheops/v1"
+	                              : "the API has health, version, metrics, services, sites, replicants, operations, "
+	                                "changes, authority and reload below /cheops/v1",
+	                   STR(""));
 }

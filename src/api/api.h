@@ -75,6 +75,8 @@ struct api_agent {
 	void *context;
 	/* The configuration in force: the caller drops it. Any thread. */
 	struct proxy_config *(*config)(void *context);
+	/* NULL: there is none. Any thread. */
+	struct engine *(*engine)(void *context);
 	uint32_t proxies_count;
 	struct proxy *const *proxies;
 	/* Hands a job to the thread of control. Any thread. */

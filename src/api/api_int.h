@@ -4,6 +4,8 @@
 
 #include "api/api.h"
 
+#include "engine/ask.h"
+
 extern const char api_json[]; /* content types */
 extern const char api_problem_json[];
 
@@ -28,8 +30,10 @@ struct api_job {
 	struct api_answer answer;
 };
 
+enum { API_ID_SEGMENT = 3 }; /* where paths of this API have an id: /cheops/v1/operations/{id} */
+
 struct api_route {
-	struct str path;
+	struct str path; /* `{id}` in it, or any name in braces, stands for any segment */
 	struct str method;
 	/* One of them: in the loop that was asked, or in the thread of control. */
 	void (*handle)(const struct api_agent *agent, const struct proxy_call *call);
@@ -43,6 +47,30 @@ void api_refuse(struct api_job *job, const struct api_refusal *refusal, const ch
 
 /* The value of a parameter of the query, percent-decoded; "" if it is not there. */
 struct str api_query(struct arena *arena, struct str target, const char *name);
+
+/* The n-th segment of the path, from 0 on; "" if it has fewer. */
+struct str api_segment(struct str target, uint32_t n);
+/* Is it the path of the route? */
+bool api_path_matches(struct str pattern, struct str path);
+/* Decimal digits, at most that large. */
+bool api_number(struct str text, uint64_t most, uint64_t *number);
+/* In the loop of the exchange. */
+void api_answer_problem(struct proxy_exchange *exchange, const struct api_refusal *refusal, const char *detail,
+                        struct str fields);
+void api_put_time(struct buf *out, int64_t ms); /* null where it is not known */
+
+/* replicas.c */
+void api_put_site_name(struct buf *out, const struct engine_reply *reply, site_id site);
+void api_get_replicants(const struct api_agent *agent, const struct proxy_call *call);
+void api_get_replicant(const struct api_agent *agent, const struct proxy_call *call);
+void api_get_operations(const struct api_agent *agent, const struct proxy_call *call);
+void api_get_operation(const struct api_agent *agent, const struct proxy_call *call);
+void api_post_retry(const struct api_agent *agent, const struct proxy_call *call);
+void api_post_happened(const struct api_agent *agent, const struct proxy_call *call);
+void api_post_dismiss(const struct api_agent *agent, const struct proxy_call *call);
+
+/* changes.c */
+void api_get_changes(const struct api_agent *agent, const struct proxy_call *call);
 
 /* sites.c */
 void api_get_sites(struct api_job *job, const struct api_mesh *mesh);

@@ -1,4 +1,4 @@
-/* Metrics in the text format of Prometheus: of the loops, of the gossip, and of this site's certificate. */
+/* Metrics in the text format of Prometheus: of the loops, of the gossip, of this site's certificate, of replicated resources. */
 #include "api/api_int.h"
 
 #ifndef CHEOPS_VERSION
@@ -66,6 +66,45 @@ static void put_expiry(struct buf *out, const struct site *site)
 	arena_free(&arena);
 }
 
+#define ENGINE_METRICS(X)                                                                                              \
+	X(replica.submitted, "cheops_replica_submitted_total", "counter", "Operations that users asked for here")          \
+	X(replica.issued, "cheops_replica_issued_total", "counter", "Of these, operations that go to the other members")   \
+	X(replica.refused, "cheops_replica_refused_total", "counter",                                                      \
+	  "Of these, operations that the service here refused")                                                            \
+	X(replica.delivered, "cheops_replica_delivered_total", "counter", "Operations that came from other members")       \
+	X(replica.executed, "cheops_replica_executed_total", "counter", "Operations carried out by a service here")        \
+	X(replica.rerun, "cheops_replica_rerun_total", "counter", "Operations run again, to get the order right")          \
+	X(replica.superseded, "cheops_replica_superseded_total", "counter", "Operations that lost against another one")    \
+	X(replica.rejected, "cheops_replica_rejected_total", "counter",                                                    \
+	  "Operations of others that a service here refused")                                                              \
+	X(replica.in_doubt, "cheops_replica_in_doubt_total", "counter",                                                    \
+	  "Operations of which nobody knew whether they happened")                                                         \
+	X(replica.repaired, "cheops_replica_repaired_total", "counter", "Copies here that got the state of another one")   \
+	X(replica.diverged, "cheops_replica_diverged_total", "counter", "Copies here that could not get it")               \
+	X(replica.messages_sent, "cheops_replica_sent_total", "counter", "Messages to other members")                      \
+	X(replica.bytes_sent, "cheops_replica_sent_bytes_total", "counter", "Bytes of these messages")                     \
+	X(replica.messages_received, "cheops_replica_received_total", "counter", "Messages of other members")              \
+	X(replica.messages_dropped, "cheops_replica_dropped_total", "counter", "Of these, messages that made no sense")    \
+	X(replica.pending_operations, "cheops_replica_pending_operations", "gauge", "Operations not settled everywhere")   \
+	X(replica.pending_replicants, "cheops_replica_pending_replicants", "gauge", "Resources that have such")            \
+	X(replica.running, "cheops_replica_running", "gauge", "Requests under way at services here, for operations")       \
+	X(changes, "cheops_changes_total", "counter", "Changes told of to those who follow them")                          \
+	X(commits, "cheops_store_commits_total", "counter", "Commits, each of all that came meanwhile")                    \
+	X(commit_failures, "cheops_store_commit_failures_total", "counter", "Commits that the store refused")              \
+	X(store_rows, "cheops_store_rows", "gauge", "Rows in the store")                                                   \
+	X(store_bytes_used, "cheops_store_used_bytes", "gauge", "Bytes that they take")                                    \
+	X(store_bytes_file, "cheops_store_file_bytes", "gauge", "Size of the store's file")                                \
+	X(store_bytes_most, "cheops_store_limit_bytes", "gauge", "How large it may get")
+
+static void put_engine(struct buf *out, struct engine *engine)
+{
+	struct engine_figures figures;
+	engine_figures(engine, &figures);
+#define X(field, name, type, help) put_metric(out, name, help, type, figures.field);
+	ENGINE_METRICS(X)
+#undef X
+}
+
 void api_get_metrics(struct api_job *job, const struct api_mesh *mesh)
 {
 	struct buf *out = &job->answer.body;
@@ -77,6 +116,9 @@ void api_get_metrics(struct api_job *job, const struct api_mesh *mesh)
 		put_states(out, mesh->site);
 		put_expiry(out, mesh->site);
 	}
+	struct engine *engine = job->agent->engine(job->agent->context);
+	if (engine)
+		put_engine(out, engine);
 	buf_printf(out,
 	           "# HELP cheops_build_info The version that runs\n# TYPE cheops_build_info gauge\n"
 	           "cheops_build_info{version=\"%s\"} 1\n",

@@ -3,7 +3,6 @@
 
 #include "base/base64.h"
 #include "base/check.h"
-#include "base/percent.h"
 #include "base/text.h"
 #include "base/timestamp.h"
 
@@ -62,7 +61,7 @@ static bool finish(struct api_job *job, int code, const struct api_refusal *refu
 	return code == 0;
 }
 
-static void put_time(struct buf *out, int64_t ms)
+void api_put_time(struct buf *out, int64_t ms)
 {
 	if (ms <= 0) {
 		buf_put(out, STR("null"));
@@ -123,7 +122,7 @@ static void put_card(struct buf *out, struct arena *arena, const struct site_mem
 		return;
 	}
 	buf_put(out, STR("{\"expires\":"));
-	put_time(out, about.to_ms);
+	api_put_time(out, about.to_ms);
 	buf_put_char(out, '}');
 }
 
@@ -166,9 +165,9 @@ static void put_site(struct buf *out, struct arena *arena, const struct api_mesh
 	buf_put_json(out, member.name);
 	buf_printf(out, ",\"id\":\"%016llx\",\"state\":\"%s\",\"shown\":\"%s\",\"since\":", (unsigned long long)member.id,
 	           site_state_name(member.state), scope_state_name(site_scope_state(member.state)));
-	put_time(out, member.since_ms);
+	api_put_time(out, member.since_ms);
 	buf_put(out, STR(",\"heard\":"));
-	put_time(out, member.heard_ms);
+	api_put_time(out, member.heard_ms);
 	buf_put(out, STR(",\"rtt_ms\":"));
 	put_ms(out, measured_us(mesh->site, from, number, &member));
 	buf_put(out, STR(",\"estimate_ms\":"));
@@ -268,7 +267,7 @@ void api_post_token(struct api_job *job, const struct api_mesh *mesh)
 		buf_printf(&job->answer.body,
 		           "{\"token\":\"%s\",\"command\":\"cheops site join %s\",\"expires\":", buf_c(&token.text),
 		           buf_c(&token.text));
-		put_time(&job->answer.body, token.ends_ms);
+		api_put_time(&job->answer.body, token.ends_ms);
 		buf_put(&job->answer.body, STR("}\n"));
 	}
 	if (token.text.at)
@@ -317,7 +316,7 @@ void api_get_authority(struct api_job *job, const struct api_mesh *mesh)
 		buf_put_json(out, str_of(about.name));
 		buf_printf(out, ",\"id\":\"%016llx\",\"signs\":%s,\"expires\":", (unsigned long long)about.id,
 		           mesh->signs ? about.id == mesh->signs ? "true" : "false" : "null");
-		put_time(out, about.to_ms);
+		api_put_time(out, about.to_ms);
 		buf_put_char(out, '}');
 	}
 	buf_put(out, STR("]}\n"));
@@ -411,23 +410,4 @@ void api_post_renew(struct api_job *job, const struct api_mesh *mesh)
 	free_joined(&joined);
 	buf_free(&request);
 	json_decref(json);
-}
-
-/* ---- Queries ------------------------------------------------------------------------------------------------------ */
-
-struct str api_query(struct arena *arena, struct str target, const char *name)
-{
-	const char *mark = memchr(target.at, '?', target.length);
-	size_t length = strlen(name);
-	struct str rest = mark ? str_make(mark + 1, target.length - (size_t)(mark + 1 - target.at)) : STR("");
-	while (rest.length > 0) {
-		const char *end = memchr(rest.at, '&', rest.length);
-		struct str part = str_make(rest.at, end ? (size_t)(end - rest.at) : rest.length);
-		rest = end ? str_make(end + 1, rest.length - part.length - 1) : STR("");
-		struct str decoded;
-		if (part.length > length && memcmp(part.at, name, length) == 0 && part.at[length] == '=' &&
-		    percent_decode(arena, str_make(part.at + length + 1, part.length - length - 1), &decoded))
-			return decoded;
-	}
-	return STR("");
 }

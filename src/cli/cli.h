@@ -30,7 +30,10 @@ struct cli_command {
 };
 
 extern const struct cli_command cli_command_agent;
+extern const struct cli_command cli_command_app;
 extern const struct cli_command cli_command_demo;
+extern const struct cli_command cli_command_get;
+extern const struct cli_command cli_command_ops;
 extern const struct cli_command cli_command_scope;
 extern const struct cli_command cli_command_site;
 extern const struct cli_command cli_command_sites;

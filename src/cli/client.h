@@ -34,6 +34,7 @@ struct cli_question {
 	struct http_tls *tls; /* NULL: in the clear */
 	int (*check)(void *context, struct str certificate_der, struct err *err);
 	void *context;
+	uint64_t patience_ms; /* that the answer may take, beyond the usual */
 };
 
 struct cli_reply {

@@ -12,6 +12,7 @@ enum {
 	OPTION_PEER,
 	OPTION_ADVERTISE,
 	OPTION_STATE,
+	OPTION_APPLICATION,
 	OPTION_THREADS,
 	OPTION_LOG,
 	OPTION_HELP
@@ -25,6 +26,7 @@ static const struct cli_option options[] = {
 	[OPTION_PEER] = {"peer", 0, "ADDRESS", "instead of `peer`, or set CHEOPS_PEER"},
 	[OPTION_ADVERTISE] = {"advertise", 0, "ADDRESS", "instead of `advertise`, or set CHEOPS_ADVERTISE"},
 	[OPTION_STATE] = {"state", 0, "FOLDER", "instead of `state`, or set CHEOPS_STATE"},
+	[OPTION_APPLICATION] = {"application", 0, "NAME", "instead of `application`, or set CHEOPS_APPLICATION"},
 	[OPTION_THREADS] = {"threads", 0, "N", "instead of `threads`, or set CHEOPS_THREADS"},
 	[OPTION_LOG] = {"log", 0, "LEVEL", "instead of `log`, or set CHEOPS_LOG"},
 	[OPTION_HELP] = {"help", 'h', NULL, "this help"},
@@ -80,6 +82,7 @@ static int take(void *context, int kind, const char *value)
 	case OPTION_PEER: override(call, AGENT_PEER, "--peer", value); break;
 	case OPTION_ADVERTISE: override(call, AGENT_ADVERTISE, "--advertise", value); break;
 	case OPTION_STATE: override(call, AGENT_STATE, "--state", value); break;
+	case OPTION_APPLICATION: override(call, AGENT_APPLICATION, "--application", value); break;
 	case OPTION_THREADS: override(call, AGENT_THREADS, "--threads", value); break;
 	case OPTION_LOG: override(call, AGENT_LOG, "--log", value); break;
 	default:

@@ -1,13 +1,11 @@
 /* cheops sites: what the agent of this site knows of all sites. */
 #include "base/percent.h"
-#include "cli/client.h"
-#include "cli/table.h"
+#include "cli/listing.h"
 
-#include <time.h>
 #include <unistd.h>
 
 enum { OPTION_FROM, OPTION_WATCH, OPTION_OUTPUT, OPTION_API, OPTION_CONFIG, OPTION_COLOR, OPTION_HELP };
-enum { WATCH_S = 2, EXPIRES_SOON_DAYS = 14 };
+enum { EXPIRES_SOON_DAYS = 14 };
 
 static const struct cli_option options[] = {
 	[OPTION_FROM] = {"from", 0, "SITE", "distances from that site, instead of this one"},
@@ -20,15 +18,14 @@ static const struct cli_option options[] = {
 	{0},
 };
 
-enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_YAML };
-
 struct sites_call {
 	const char *from;
 	const char *api;
 	const char *config;
-	enum format format;
+	enum cli_format format;
 	enum cli_colour colour;
 	bool watch;
+	struct http_address address;
 };
 
 static int help(void)
@@ -64,15 +61,6 @@ static int help(void)
 
 /* ---- Arguments -------------------------------------------------------------------------------------------------- */
 
-static int take_output(struct sites_call *call, const char *value)
-{
-	static const char *const words[] = {[FORMAT_TABLE] = "table", [FORMAT_JSON] = "json", [FORMAT_YAML] = "yaml", NULL};
-	int chosen = FORMAT_TABLE;
-	int status = cli_choose(&(struct cli_choice){"sites", "output", words}, value, &chosen);
-	call->format = (enum format)chosen;
-	return status;
-}
-
 static int take_from(struct sites_call *call, const char *value)
 {
 	call->from = value;
@@ -87,7 +75,7 @@ static int take(void *context, int kind, const char *value)
 	switch (kind) {
 	case OPTION_FROM: return take_from(call, value);
 	case OPTION_WATCH: call->watch = true; return CLI_FINE;
-	case OPTION_OUTPUT: return take_output(call, value);
+	case OPTION_OUTPUT: return cli_format_take("sites", value, &call->format);
 	case OPTION_API: call->api = value; return CLI_FINE;
 	case OPTION_CONFIG: call->config = value; return CLI_FINE;
 	case OPTION_COLOR: return cli_colour_take("sites", value, &call->colour);
@@ -261,26 +249,27 @@ static void put_table(struct buf *out, const json_t *answer, bool colour)
 	cli_table_free(&table);
 }
 
-static int show(const struct sites_call *call, const struct http_address *address, struct buf *out)
+static int show(const void *context, struct buf *out)
 {
+	const struct sites_call *call = context;
 	struct buf target = {0};
 	buf_put(&target, STR("/cheops/v1/sites"));
 	if (call->from != NULL) {
 		buf_put(&target, STR("?from="));
 		percent_encode(&target, str_of(call->from));
 	}
-	struct cli_question question = {.address = address, .method = "GET", .target = buf_str(&target)};
+	struct cli_question question = {.address = &call->address, .method = "GET", .target = buf_str(&target)};
 	json_t *answer;
 	int status = cli_ask_or_tell(&question, &answer);
 	buf_free(&target);
 	if (status != CLI_FINE)
 		return status;
 	if (!json_is_array(json_object_get(answer, "sites"))) {
-		cli_say("what %s answers has no list of sites in it; is it an agent?", address->text);
+		cli_say("what %s answers has no list of sites in it; is it an agent?", call->address.text);
 		status = CLI_REFUSED;
-	} else if (call->format == FORMAT_JSON) {
+	} else if (call->format == CLI_FORMAT_JSON) {
 		cli_put_json(out, answer);
-	} else if (call->format == FORMAT_YAML) {
+	} else if (call->format == CLI_FORMAT_YAML) {
 		cli_put_yaml(out, answer);
 	} else {
 		put_table(out, answer, cli_colour_on(call->colour, STDOUT_FILENO));
@@ -289,44 +278,17 @@ static int show(const struct sites_call *call, const struct http_address *addres
 	return status;
 }
 
-/* Each time in one piece, over what was there before. An agent that does not answer for a while is waited for. */
-static int watch(const struct sites_call *call, const struct http_address *address)
-{
-	bool clear = call->format == FORMAT_TABLE && isatty(STDOUT_FILENO);
-	for (bool first = true;; first = false) {
-		struct buf out = {0};
-		buf_put(&out, clear ? STR("\033[H\033[J") : STR(""));
-		int status = show(call, address, &out);
-		if (status == CLI_FINE)
-			status = cli_print(buf_str(&out));
-		else if (!first)
-			status = CLI_FINE;
-		buf_free(&out);
-		if (status != CLI_FINE)
-			return status;
-		nanosleep(&(struct timespec){.tv_sec = WATCH_S}, NULL);
-	}
-}
-
 static int run(int argc, char **argv)
 {
 	struct sites_call call = {0};
-	struct http_address address;
 	struct cli_arguments arguments = {.command = "sites", .options = options, .argv = argv + 1, .argc = argc - 1};
 	int status = cli_arguments_each(&arguments, take, &call);
 	if (status != CLI_FINE)
 		return status == CLI_HELP ? help() : status;
-	status = cli_api_find(call.api, call.config, &address);
+	status = cli_api_find(call.api, call.config, &call.address);
 	if (status != CLI_FINE)
 		return status;
-	if (call.watch)
-		return watch(&call, &address);
-	struct buf out = {0};
-	status = show(&call, &address, &out);
-	if (status == CLI_FINE)
-		status = cli_print(buf_str(&out));
-	buf_free(&out);
-	return status;
+	return cli_show_run(&(struct cli_show){call.format, call.watch, show, &call});
 }
 
 const struct cli_command cli_command_sites = {"sites", "show the sites: who is there, since when, how far", run};

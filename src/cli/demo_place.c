@@ -240,6 +240,7 @@ static void put_config(struct buf *out, const struct demo *demo, unsigned site)
 	           "peer: 127.0.0.1:%u\n"
 	           "threads: 2\n"
 	           "state: state\n"
+	           "application: sample\n"
 	           "timeouts: {connect: 10s, stop: 3s}\n"
 	           "services:\n",
 	           site + 1, demo_port(demo, site, DEMO_PORT_API), demo_port(demo, site, DEMO_PORT_PEER));

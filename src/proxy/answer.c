@@ -157,9 +157,9 @@ static void put_status_line(struct buf *out, const struct http_head *head)
 }
 
 /* How the body is framed towards the client; a length that is known stands in the fields already. */
-static void put_framing(struct proxy_exchange *exchange, const struct http_head *head, struct buf *out)
+static void put_framing(struct proxy_exchange *exchange, const struct http_head *head, bool spliced, struct buf *out)
 {
-	bool unknown = head->framing == HTTP_BODY_CHUNKED || head->framing == HTTP_BODY_UNTIL_CLOSE;
+	bool unknown = spliced || head->framing == HTTP_BODY_CHUNKED || head->framing == HTTP_BODY_UNTIL_CLOSE;
 	if (unknown && exchange->minor == 1) {
 		exchange->response.chunked = true;
 		buf_put(out, STR("Transfer-Encoding: chunked\r\n"));
@@ -191,6 +191,7 @@ void proxy_build_response(struct proxy_exchange *exchange, struct http_head *hea
 	struct http_field *upgrade = switches ? http_find(head, HTTP_FIELD_UPGRADE) : NULL;
 	struct http_field *length = http_find(head, HTTP_FIELD_CONTENT_LENGTH);
 	struct str protocol = upgrade ? http_field_value(head, upgrade) : STR("");
+	bool spliced = final && exchange->resource && proxy_splice_answer(exchange, head);
 	put_status_line(out, head);
 	proxy_drop_hop_by_hop(head);
 	if (length && (head->status < 200 || head->status == 204)) /* RFC 9110, 8.6 */
@@ -204,7 +205,7 @@ void proxy_build_response(struct proxy_exchange *exchange, struct http_head *hea
 		buf_put(out, STR("\r\n"));
 	}
 	if (final) {
-		put_framing(exchange, head, out);
+		put_framing(exchange, head, spliced, out);
 		if (exchange->lease || exchange->client->kind == PROXY_FRONT_PEER) {
 			struct str site = exchange->peer ? exchange->peer->name : exchange->state->config->site;
 			put_proxy_status(exchange, out, &(struct deed){.site = site, .status = head->status});
@@ -249,6 +250,66 @@ static void build_answer(struct proxy_exchange *exchange, unsigned status, const
 	buf_put(out, STR("\r\n"));
 	if (!http_method_is_head(exchange->method))
 		buf_put(out, body);
+}
+
+/* HTTP/1.0 knows no chunks: its end is that of the connection. */
+void proxy_build_feed(struct proxy_exchange *exchange, const char *content_type)
+{
+	struct proxy_stream *stream = &exchange->response;
+	struct buf *out = &stream->head;
+	exchange->phase = PROXY_FEEDING;
+	exchange->response_head = true;
+	stream->complete = false;
+	stream->chunked = exchange->minor > 0;
+	stream->first = stream->count = 0;
+	exchange->close_client |= !stream->chunked;
+	buf_printf(out, "HTTP/1.1 200 %s\r\nContent-Type: %s\r\nCache-Control: no-store\r\n", http_reason(200),
+	           content_type);
+	put_date(out);
+	if (stream->chunked)
+		buf_put(out, STR("Transfer-Encoding: chunked\r\n"));
+	if (exchange->close_client)
+		buf_put(out, STR("Connection: close\r\n"));
+	buf_put(out, STR("\r\n"));
+}
+
+/* The head, up to what frames the body. */
+static void begin_whole(struct proxy_exchange *exchange, unsigned status)
+{
+	struct proxy_stream *stream = &exchange->response;
+	exchange->phase = PROXY_ANSWERING;
+	exchange->response_head = true;
+	stream->complete = true;
+	stream->chunked = false;
+	stream->first = stream->count = 0;
+	buf_printf(&stream->head, "HTTP/1.1 %u %s\r\n", status, http_reason(status));
+}
+
+static void end_whole(struct proxy_exchange *exchange, struct str fields)
+{
+	struct buf *out = &exchange->response.head;
+	buf_put(out, fields);
+	if (exchange->close_client)
+		buf_put(out, STR("Connection: close\r\n"));
+	else if (exchange->minor == 0)
+		buf_put(out, STR("Connection: keep-alive\r\n"));
+	buf_put(out, buf_str(&exchange->state->via));
+	buf_put(out, STR("\r\n"));
+}
+
+void proxy_build_whole(struct proxy_exchange *exchange, unsigned status, struct str fields, struct str body)
+{
+	begin_whole(exchange, status);
+	if (status != 204 && status != 304)
+		buf_printf(&exchange->response.head, "Content-Length: %zu\r\n", body.length);
+	end_whole(exchange, fields);
+	buf_put(&exchange->response.head, body);
+}
+
+void proxy_build_file(struct proxy_exchange *exchange, unsigned status, struct str fields)
+{
+	begin_whole(exchange, status);
+	end_whole(exchange, fields);
 }
 
 void proxy_build_answer(struct proxy_exchange *exchange, unsigned status, const char *content_type, struct str fields,

@@ -21,6 +21,7 @@ void proxy_config_drop(struct proxy_config *config)
 		http_tls_drop(config->services[i].front_tls);
 		http_tls_drop(config->services[i].instances_tls);
 	}
+	glue_free((struct glue *)config->glue);
 	/* The configuration itself lives in its arena. */
 	struct arena arena = config->arena;
 	arena_free(&arena);

@@ -54,16 +54,30 @@ int proxy_explain(struct proxy_exchange *exchange, const struct http_head *head)
 	return -1;
 }
 
-static int refuse_plan(struct proxy_exchange *exchange, const struct scope_step *step)
+/* What of it is missing, and what there is. */
+static const char *why_not(const struct proxy_exchange *exchange, const struct scope_step *step, bool root)
+{
+	if (step->op != SCOPE_ALL_OF)
+		return "one resource over several sites is for a later version; name one site, or several to choose from (`;`, "
+			   "`|`)";
+	if (step->consistency == SCOPE_STRONG)
+		return "`strong` is for a later version; there are `eventual`, which a bare `&` means, and `weak`";
+	if (!root)
+		return "`&` cannot stand inside of `;` or `|` yet; `&` alone replicates";
+	if (!exchange->resource)
+		return "the description of the application does not know this path, so it cannot be replicated; see `cheops "
+			   "app explain`";
+	return "lists of several sites are not put together yet; name one site, or several to choose from (`;`, `|`)";
+}
+
+static int refuse_plan(struct proxy_exchange *exchange, const struct scope_step *step, bool root)
 {
 	struct proxy_problem problem = {
 		.status = 501, .type = "not-yet", .title = "This collaboration is not carried out yet"};
 	bool all = step->op == SCOPE_ALL_OF;
-	proxy_problem(
-		exchange, &problem,
-		"the scope gives a plan with a step of the kind `%s` (`%s`: %s), which this version does not carry out; "
-		"it runs a request at one site, or at one of several (`;`, `|`)",
-		scope_step_name(step->op), all ? "&" : "%", all ? "at all of them" : "one resource over them");
+	proxy_problem(exchange, &problem, "the scope gives a plan with a step of the kind `%s` (`%s`: %s): %s",
+	              scope_step_name(step->op), all ? "&" : "%", all ? "at all of them" : "one resource over them",
+	              why_not(exchange, step, root));
 	return -1;
 }
 
@@ -77,9 +91,11 @@ static int choose_place(struct proxy_exchange *exchange)
 			exchange->peer = proxy_peer_take(exchange->proxy, root->site_index);
 		return 0;
 	}
+	if (root->op == SCOPE_ALL_OF && proxy_choose_copies(exchange, plan) == 0)
+		return 0;
 	const struct scope_step *unable = proxy_schedule_unable(root);
 	if (unable)
-		return refuse_plan(exchange, unable);
+		return refuse_plan(exchange, unable, unable == root);
 	proxy_trial_new(exchange, plan);
 	return 0;
 }
@@ -104,9 +120,13 @@ int proxy_evaluate(struct proxy_exchange *exchange, const struct http_head *head
 	}
 	/* From here on the scope travels in its canonical form, in which each location has its service. */
 	exchange->scope = scope_lease_bound(exchange->lease);
-	if (exchange->carrier == PROXY_CARRIER_PEER)
-		return 0; /* evaluated where it came from: it runs here */
+	const struct scope_plan *plan = scope_lease_plan(exchange->lease);
+	if (exchange->carrier == PROXY_CARRIER_PEER) { /* evaluated where it came from: it runs here */
+		if (plan->root->op == SCOPE_ALL_OF)
+			proxy_choose_copies(exchange, plan);
+		return 0;
+	}
 	if (proxy_explain(exchange, head) != 0)
 		return -1;
-	return choose_place(exchange);
+	return proxy_is_operation(exchange) ? 0 : choose_place(exchange);
 }

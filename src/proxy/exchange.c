@@ -58,11 +58,15 @@ void proxy_exchange_destroy(struct proxy_exchange *exchange)
 {
 	http_parser_free(exchange->request_parser);
 	http_parser_free(exchange->response_parser);
+	proxy_stream_reset(&exchange->request);
+	proxy_stream_reset(&exchange->response);
 	buf_free(&exchange->request.head);
 	buf_free(&exchange->request.tail);
 	buf_free(&exchange->response.head);
 	buf_free(&exchange->response.tail);
 	buf_free(&exchange->body);
+	buf_free(&exchange->request.spliced);
+	buf_free(&exchange->response.spliced);
 	arena_free(&exchange->arena);
 	free(exchange);
 }
@@ -105,6 +109,8 @@ static void exchange_free(struct proxy_exchange *exchange)
 {
 	struct proxy *proxy = exchange->proxy;
 	struct proxy_state *state = exchange->state;
+	if (exchange->phase == PROXY_FEEDING)
+		exchange->feed.gone(exchange->feed.context);
 	proxy_uncarried_end(exchange);
 	proxy_policy_done(exchange);
 	http_timer_clear(proxy->loop, &exchange->timer);
@@ -114,6 +120,8 @@ static void exchange_free(struct proxy_exchange *exchange)
 		drop_link(exchange);
 	if (exchange->peer)
 		proxy_peer_give(exchange->peer);
+	engine_spool_drop(exchange->spool);
+	proxy_file_close(exchange);
 	if (exchange->lease)
 		scope_lease_drop(exchange->lease);
 	if (exchange->client)
@@ -467,8 +475,41 @@ static enum verdict step_tunnel(struct proxy_exchange *exchange)
 
 static enum verdict step_answering(struct proxy_exchange *exchange)
 {
+	uint64_t before = exchange->response.sent_bytes;
 	enum proxy_pump pump = proxy_stream_pump(&exchange->response);
+	for (int reads = 0; pump == PROXY_PUMP_DONE && exchange->file.left > 0; reads++) {
+		if (reads == PROXY_PUMP_READS) {
+			http_loop_again(exchange->proxy->loop, &exchange->client->conn.source);
+			pump = PROXY_PUMP_WAIT;
+			break;
+		}
+		if (!proxy_file_next(exchange))
+			return BREAK;
+		pump = proxy_stream_pump(&exchange->response);
+	}
+	if (exchange->response.sent_bytes != before)
+		http_timer_set(exchange->proxy->loop, &exchange->client->conn.timer, exchange->state->config->timeouts.idle_ms);
 	return pump == PROXY_PUMP_WAIT ? GO_ON : pump == PROXY_PUMP_DONE ? DONE : BREAK;
+}
+
+static bool is_fed(const struct proxy_exchange *exchange)
+{
+	return exchange->phase == PROXY_FEEDING && exchange->response.head_sent == exchange->response.head.length;
+}
+
+/* What was given is sent; then more is asked for. What nobody reads is not asked for. */
+static enum verdict step_feeding(struct proxy_exchange *exchange)
+{
+	struct proxy_stream *stream = &exchange->response;
+	if (exchange->client->conn.hung || !proxy_stream_flush(stream))
+		return BREAK;
+	if (!is_fed(exchange) || exchange->feed_asked)
+		return GO_ON;
+	buf_clear(&stream->head);
+	stream->head_sent = 0;
+	exchange->feed_asked = true;
+	exchange->feed.more(exchange->feed.context);
+	return GO_ON;
 }
 
 /* The API is still busy with the request of a client that has gone: the exchange waits for it alone. */
@@ -490,7 +531,9 @@ static enum verdict step(struct proxy_exchange *exchange)
 	case PROXY_RUNNING: return step_running(exchange);
 	case PROXY_TUNNEL: return step_tunnel(exchange);
 	case PROXY_ANSWERING: return step_answering(exchange);
+	case PROXY_FEEDING: return step_feeding(exchange);
 	case PROXY_COLLECTING: return proxy_collect(exchange) ? GO_ON : BREAK;
+	case PROXY_SPOOLING: return !exchange->client->conn.hung && proxy_spool(exchange) ? GO_ON : BREAK;
 	case PROXY_PENDING: break;
 	}
 	return GO_ON;
@@ -550,12 +593,14 @@ void proxy_exchange_client_late(struct proxy_exchange *exchange)
 	struct proxy *proxy = exchange->proxy;
 	bool reading = exchange->phase == PROXY_READING;
 	bool sending_body = exchange->phase == PROXY_GATHERING || exchange->phase == PROXY_COLLECTING ||
+	                    (exchange->phase == PROXY_SPOOLING && !exchange->request.complete) ||
 	                    (exchange->phase == PROXY_RUNNING && !exchange->request.complete && !exchange->response_head);
 	bool server_takes_none = exchange->phase == PROXY_RUNNING && !exchange->request_over && !exchange->response_head &&
 	                         (exchange->request.first < exchange->request.count ||
 	                          exchange->request.head_sent < exchange->request.head.length);
 	bool waiting_for_us = exchange->phase == PROXY_TRYING || exchange->phase == PROXY_CONNECTING ||
-	                      exchange->phase == PROXY_PENDING ||
+	                      exchange->phase == PROXY_PENDING || is_fed(exchange) ||
+	                      (exchange->phase == PROXY_SPOOLING && exchange->request.complete) ||
 	                      (exchange->phase == PROXY_RUNNING && exchange->request.complete &&
 	                       exchange->response.first == exchange->response.count &&
 	                       exchange->response.head_sent == exchange->response.head.length);
@@ -620,6 +665,28 @@ static void exchange_expired(struct http_timer *timer)
 
 /* ---- Answers of our own ----------------------------------------------------------------------------------------- */
 
+void proxy_resume(struct proxy_exchange *exchange, void (*next)(struct proxy_exchange *exchange))
+{
+	if (!exchange->client) {
+		exchange_free(exchange);
+		return;
+	}
+	exchange->phase = PROXY_READING;
+	exchange->deferred = false;
+	next(exchange);
+	proxy_exchange_run(exchange);
+}
+
+void proxy_answer_whole(struct proxy_exchange *exchange, unsigned status, struct str fields, struct str body)
+{
+	if (!exchange->client) {
+		exchange_free(exchange);
+		return;
+	}
+	proxy_build_whole(exchange, status, fields, body);
+	proxy_exchange_run(exchange);
+}
+
 void proxy_answer(struct proxy_exchange *exchange, unsigned status, const char *content_type, struct str fields,
                   struct str body)
 {
@@ -632,4 +699,33 @@ void proxy_answer(struct proxy_exchange *exchange, unsigned status, const char *
 	proxy_build_answer(exchange, status, content_type, fields, body);
 	if (later)
 		proxy_exchange_run(exchange);
+}
+
+void proxy_answer_feed(struct proxy_exchange *exchange, const char *content_type, const struct proxy_feed *feed)
+{
+	bool later = exchange->deferred;
+	if (!exchange->client) {
+		feed->gone(feed->context);
+		exchange_free(exchange);
+		return;
+	}
+	http_timer_clear(exchange->proxy->loop, &exchange->timer); /* it has no end */
+	exchange->feed = *feed;
+	proxy_build_feed(exchange, content_type);
+	if (later)
+		proxy_exchange_run(exchange);
+}
+
+void proxy_feed_give(struct proxy_exchange *exchange, struct str bytes)
+{
+	struct buf *out = &exchange->response.head;
+	CHECK(exchange->phase == PROXY_FEEDING && exchange->feed_asked);
+	exchange->feed_asked = false;
+	if (exchange->response.chunked)
+		buf_printf(out, "%zx\r\n", bytes.length);
+	buf_put(out, bytes);
+	if (exchange->response.chunked)
+		buf_put(out, STR("\r\n"));
+	http_timer_set(exchange->proxy->loop, &exchange->client->conn.timer, exchange->state->config->timeouts.idle_ms);
+	proxy_exchange_run(exchange);
 }

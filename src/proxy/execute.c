@@ -124,7 +124,10 @@ void proxy_build_request(struct proxy_exchange *exchange, struct http_head *head
 	exchange->wants_upgrade = protocol.length > 0;
 	buf_put(out, http_method_name(exchange->method));
 	buf_put_char(out, ' ');
-	buf_put(out, exchange->target);
+	if (exchange->peer)
+		buf_put(out, exchange->target);
+	else
+		proxy_put_local_target(exchange, out);
 	buf_put(out, STR(" HTTP/1.1\r\n"));
 	if (exchange->wants_upgrade) {
 		buf_put(out, STR("Connection: Upgrade\r\nUpgrade: "));

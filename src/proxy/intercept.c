@@ -204,6 +204,7 @@ static void call_api(struct proxy_exchange *exchange)
 	                          .loop = exchange->proxy->loop,
 	                          .method = http_method_name(exchange->method),
 	                          .target = exchange->target,
+	                          .fields = exchange->api_fields,
 	                          .body = buf_str(&exchange->body),
 	                          .peer = client->kind == PROXY_FRONT_PEER,
 	                          .from = client->peer,
@@ -225,15 +226,15 @@ bool proxy_collect(struct proxy_exchange *exchange)
 		}
 		if (length > 0)
 			buf_put(&exchange->body, str_make(conn->in.at + body, length));
-		if (exchange->body.length > LIMIT_API_BODY_BYTES) {
+		if (exchange->body.length > exchange->collect_most) {
 			struct proxy_problem problem = {
 				.status = 413, .type = "body-too-long", .title = "The body is too long", .close = true};
-			proxy_problem(exchange, &problem, "a request to the API may have a body of %d bytes", LIMIT_API_BODY_BYTES);
+			proxy_problem(exchange, &problem, "the body of such a request may have %zu bytes", exchange->collect_most);
 			return true;
 		}
 		if (progress == HTTP_PROGRESS_DONE) {
 			exchange->request.complete = true;
-			call_api(exchange);
+			exchange->collected(exchange);
 			return true;
 		}
 		if (conn->in.start == conn->in.end)
@@ -244,13 +245,20 @@ bool proxy_collect(struct proxy_exchange *exchange)
 	}
 }
 
-/* The target lives in the buffer that the body is read into next. */
+/* The head lies in the buffer that the body is read into next. */
 static void start_api(struct proxy_exchange *exchange, const struct http_head *head)
 {
 	struct str target = http_target(head);
+	struct buf fields = {0};
 	exchange->target = str_make(arena_copy(&exchange->arena, target.at, target.length), target.length);
+	http_put_fields(&fields, head);
+	exchange->api_fields = str_make(arena_copy(&exchange->arena, fields.at, fields.length), fields.length);
+	buf_free(&fields);
 	if (exchange->has_body) {
 		exchange->phase = PROXY_COLLECTING;
+		exchange->collected = call_api;
+		bool message = str_equal(exchange->target, STR("/cheops/v1/replica"));
+		exchange->collect_most = message ? LIMIT_REPLICA_MESSAGE_BYTES : LIMIT_API_BODY_BYTES;
 		return;
 	}
 	exchange->request.complete = true;
@@ -397,11 +405,19 @@ void proxy_intercept(struct proxy_exchange *exchange, struct http_head *head)
 	}
 	if (proxy_read_scope(exchange, head) != 0)
 		return;
+	proxy_recognise(exchange, head);
+	if (proxy_await_session(exchange, head) == 0)
+		proxy_go_on(exchange, head);
+}
+
+void proxy_go_on(struct proxy_exchange *exchange, struct http_head *head)
+{
 	if (exchange->carrier == PROXY_CARRIER_NONE) {
 		if (proxy_explain(exchange, head) != 0)
 			return;
 		proxy_uncarried_check(exchange);
 	} else if (proxy_evaluate(exchange, head) != 0)
 		return;
-	proxy_execute(exchange, head);
+	if (proxy_replicate(exchange, head) == 0)
+		proxy_execute(exchange, head);
 }

@@ -257,7 +257,8 @@ static void stop_client(struct proxy_client *client)
 	if (client->conn.source.fd < 0 || client->lingering)
 		return;
 	struct proxy_exchange *exchange = client->exchange;
-	if (exchange && exchange->phase == PROXY_READING && client->conn.in.end == 0)
+	bool idle = exchange && exchange->phase == PROXY_READING && client->conn.in.end == 0;
+	if (idle || (exchange && exchange->phase == PROXY_FEEDING))
 		proxy_exchange_break(exchange);
 	else if (exchange)
 		exchange->close_client = true;

@@ -12,6 +12,8 @@
 #ifndef PROXY_PROXY_H
 #define PROXY_PROXY_H
 
+#include "engine/engine.h"
+#include "glue/glue.h"
 #include "http/http.h"
 #include "scope/scope.h"
 #include "site/site.h"
@@ -51,6 +53,7 @@ struct proxy_service {
 	struct http_tls *front_tls;         /* of the connections of clients; NULL: in the clear */
 	struct http_tls *instances_tls;     /* of those to instances */
 	const char *const *instances_names; /* that each instance has to prove; with instances_tls */
+	struct str credential;              /* of this agent, as a line of a header; "": none */
 };
 
 /* What peers may ask of this site. The first rule that names a peer decides; peers that none names are all welcome, or all
@@ -104,6 +107,7 @@ struct proxy_config {
 	struct http_limits limits;
 	uint32_t connections; /* per loop, of clients */
 	struct proxy_policy policy;
+	const struct glue *glue; /* the description of the application; NULL: none */
 };
 
 struct proxy_config *proxy_config_keep(struct proxy_config *config);
@@ -157,6 +161,9 @@ bool proxy_paths_read(struct proxy_paths *paths, site_id id, struct proxy_path *
 #define PROXY_COUNTERS(X)                                                                                              \
 	X(requests, "cheops_requests_total", "Requests received")                                                          \
 	X(scoped, "cheops_scoped_requests_total", "Requests that carried a scope")                                         \
+	X(operations, "cheops_operations_total", "Requests that became operations on replicated resources")                \
+	X(spooled, "cheops_spooled_bodies_total", "Bodies of operations that were written to a file")                      \
+	X(blob_bytes, "cheops_blob_bytes_sent_total", "Bytes of such files sent to other members")                         \
 	X(forwarded, "cheops_forwarded_requests_total", "Requests sent on to another site")                                \
 	X(from_peers, "cheops_peer_requests_total", "Requests received from other agents")                                 \
 	X(unattributed, "cheops_scope_unattributed_total",                                                                 \
@@ -216,9 +223,10 @@ struct proxy_call {
 	struct http_loop *loop;
 	struct str method;
 	struct str target;
-	struct str body; /* at most LIMIT_API_BODY_BYTES: whoever sends more is refused */
-	bool peer;       /* it came in by the port for other agents */
-	site_id from;    /* which one; 0: it showed no certificate, and may only ask to join */
+	struct str fields; /* of its head, "Name: value\r\n" each */
+	struct str body;   /* at most LIMIT_API_BODY_BYTES: whoever sends more is refused */
+	bool peer;         /* it came in by the port for other agents */
+	site_id from;      /* which one; 0: it showed no certificate, and may only ask to join */
 	struct str from_name;
 	const char *address; /* of the other end */
 };
@@ -229,11 +237,28 @@ typedef void proxy_api(void *context, const struct proxy_call *call);
 void proxy_answer(struct proxy_exchange *exchange, unsigned status, const char *content_type, struct str fields,
                   struct str body);
 
+/* An answer whose body comes bit by bit, for as long as its client wants it. */
+struct proxy_feed {
+	void (*more)(void *context); /* all is sent: give more, later, once */
+	void (*gone)(void *context); /* the client has left, or the agent stops: there is nobody to give it to */
+	void *context;
+};
+
+/* In place of proxy_answer(): 200. */
+void proxy_answer_feed(struct proxy_exchange *exchange, const char *content_type, const struct proxy_feed *feed);
+/* Once after each more(), from elsewhere; what is given is copied. */
+void proxy_feed_give(struct proxy_exchange *exchange, struct str bytes);
+
+/* So many bytes of a file, from there on, are the body: they are read as they are sent. The descriptor is closed at the end. */
+void proxy_answer_file(struct proxy_exchange *exchange, unsigned status, struct str fields, int fd, uint64_t at,
+                       uint64_t bytes);
+
 struct proxy_shared {
 	struct proxy_memory *memory;
 	struct proxy_paths *paths; /* may be NULL */
 	struct proxy_quotas *quotas;
 	struct proxy_uncarried uncarried;
+	_Atomic(struct engine *) engine; /* of replicated resources; NULL: this site has none */
 	const struct log *log;
 	struct hash_key hash_key; /* a secret of the process */
 	proxy_api *api;

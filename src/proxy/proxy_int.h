@@ -200,6 +200,8 @@ struct proxy_stream {
 	bool over;        /* in a tunnel: its end was passed on */
 	bool large;       /* the last read filled the buffer */
 	uint64_t sent_bytes;
+	struct glue_splicer *splicer; /* ids in the body are replaced; NULL: it passes as it is */
+	struct buf spliced;
 };
 
 enum proxy_pump {
@@ -212,6 +214,7 @@ enum proxy_pump {
 enum proxy_phase {
 	PROXY_READING,    /* the head of the request is not complete */
 	PROXY_COLLECTING, /* its body is read whole, for the API */
+	PROXY_SPOOLING,   /* its body goes to a file, for an operation */
 	PROXY_GATHERING,  /* its body is read, to be kept until it is known where the request runs */
 	PROXY_TRYING,     /* attempts are under way at one or more sites */
 	PROXY_CONNECTING, /* to where it is to run */
@@ -219,6 +222,7 @@ enum proxy_phase {
 	PROXY_TUNNEL,     /* both ends speak another protocol */
 	PROXY_PENDING,    /* the API will answer later */
 	PROXY_ANSWERING,  /* an answer of our own is sent */
+	PROXY_FEEDING,    /* one that the API gives bit by bit */
 };
 
 enum proxy_carrier {
@@ -301,6 +305,29 @@ struct proxy_trial {
 	struct proxy_exchange *exchange;
 };
 
+/* ---- Replicated resources ----------------------------------------------------------------------------------------- */
+
+/* What the description makes of a request. Lives in the exchange's arena. */
+struct proxy_resource {
+	struct glue_match match;
+	struct glue_request asked;
+	enum glue_effect effect;
+	struct str type;
+	bool known; /* the id is a replica's: */
+	struct engine_found found;
+	const struct scope_step *copies; /* the scope says `&`, with this site among them */
+	struct str fields;               /* of an operation */
+	struct str key;
+	struct engine_to_meta to_meta; /* of the answer */
+};
+
+/* What is left to send of a file. */
+struct proxy_file {
+	int fd; /* with `left`, and then only */
+	uint64_t at;
+	uint64_t left;
+};
+
 struct proxy_exchange {
 	struct proxy *proxy;
 	struct proxy_state *state;
@@ -311,12 +338,15 @@ struct proxy_exchange {
 	struct http_parser *response_parser;
 	struct proxy_stream request;
 	struct proxy_stream response;
-	bool response_head; /* told to the client, at least in pieces */
-	bool request_over;  /* sent to the end */
-	bool close_client;  /* after the response */
-	bool deferred;      /* the API was called and has returned without an answer */
-	bool reached;       /* something of the request was sent to a service, on a connection that is gone */
-	bool outdated;      /* its parsers were made under the limits of an earlier configuration */
+	bool response_head;     /* told to the client, at least in pieces */
+	bool request_over;      /* sent to the end */
+	bool close_client;      /* after the response */
+	bool deferred;          /* the API was called and has returned without an answer */
+	bool feed_asked;        /* the API is to give more */
+	bool reached;           /* something of the request was sent to a service, on a connection that is gone */
+	bool outdated;          /* its parsers were made under the limits of an earlier configuration */
+	struct proxy_feed feed; /* PROXY_FEEDING */
+	struct str api_fields;  /* of a request to the API */
 	uint32_t attempts;
 	uint32_t hops;
 	uint64_t started_us;
@@ -335,14 +365,19 @@ struct proxy_exchange {
 	struct str scope;      /* canonical, with a service for each entry; "" without a scope */
 	struct str baggage;    /* what is left of it */
 	struct buf body;       /* kept whole */
+	size_t collect_most;   /* how long it may be */
+	void (*collected)(struct proxy_exchange *exchange);
+	struct engine_spool *spool; /* of a body that is too long to be kept; NULL: it is not yet */
+	struct proxy_file file;     /* that is the body of the answer */
 	struct scope_lease *lease;
 	struct proxy_quota *quota; /* of which it takes a place */
 	uint64_t uncarried;        /* services whose calls we may fail to recognise while this runs, as bits */
 	/* where it runs */
 	struct proxy_peer *peer; /* NULL: here */
 	struct proxy_target *target_server;
-	struct proxy_trial *trial; /* NULL: there is only one place */
-	struct http_timer timer;   /* of the whole request */
+	struct proxy_trial *trial;       /* NULL: there is only one place */
+	struct proxy_resource *resource; /* NULL: the description knows nothing of it, or nobody has to know */
+	struct http_timer timer;         /* of the whole request */
 	struct proxy_exchange *next_kept;
 };
 
@@ -362,6 +397,9 @@ void proxy_client_close(struct proxy_client *client);
 void proxy_client_run(struct proxy_client *client);
 /* A head is complete: finds out what the request is for, and goes through the stages. */
 void proxy_intercept(struct proxy_exchange *exchange, struct http_head *head);
+
+/* Behind what may make it wait: where does it run? */
+void proxy_go_on(struct proxy_exchange *exchange, struct http_head *head);
 
 /* Goes on reading the body for the API. False: it broke off. */
 bool proxy_collect(struct proxy_exchange *exchange);
@@ -411,6 +449,29 @@ int proxy_read_scope(struct proxy_exchange *exchange, struct http_head *head);
 int proxy_evaluate(struct proxy_exchange *exchange, const struct http_head *head);
 /* Answers with the plan, as `cheops scope explain -o json` has it, where Cheops-Explain asks for it. 0: nobody asked. */
 int proxy_explain(struct proxy_exchange *exchange, const struct http_head *head);
+
+/* replicate.c */
+void proxy_recognise(struct proxy_exchange *exchange, const struct http_head *head);
+/* Not 0: the request waits until this site has seen what its user has, and goes on then. */
+int proxy_await_session(struct proxy_exchange *exchange, const struct http_head *head);
+/* It changes a resource that is replicated here. */
+bool proxy_is_operation(const struct proxy_exchange *exchange);
+/* A plan with `&` at its root: it is to run here, or at one of the others. Not 0: it cannot be carried out. */
+int proxy_choose_copies(struct proxy_exchange *exchange, const struct scope_plan *plan);
+/* Not 0: it became an operation, or was refused. */
+int proxy_replicate(struct proxy_exchange *exchange, struct http_head *head);
+void proxy_put_local_target(struct proxy_exchange *exchange, struct buf *out);
+/* Before the head of the answer is written. True: ids in the body will be replaced, its length is not known. */
+bool proxy_splice_answer(struct proxy_exchange *exchange, struct http_head *head);
+
+/* spool.c: reads the body of an operation, which nobody looks into, and hands it to `collected`; long ones go to a file. */
+void proxy_spool_start(struct proxy_exchange *exchange, const struct http_head *head);
+/* Goes on. False: the client broke off. */
+bool proxy_spool(struct proxy_exchange *exchange);
+
+/* file.c: the next piece of the file goes into the response. False: it cannot be read. */
+bool proxy_file_next(struct proxy_exchange *exchange);
+void proxy_file_close(struct proxy_exchange *exchange);
 
 /* hop.c */
 struct proxy_hop {
@@ -543,7 +604,16 @@ void proxy_uncarried_end(struct proxy_exchange *exchange);
 /* A request without a scope: could it be such a call? */
 void proxy_uncarried_check(struct proxy_exchange *exchange);
 
+/* exchange.c: an answer that was collected elsewhere, with all of its fields. */
+void proxy_answer_whole(struct proxy_exchange *exchange, unsigned status, struct str fields, struct str body);
+/* A request that waited does what follows. Its client may have gone: then it is over. */
+void proxy_resume(struct proxy_exchange *exchange, void (*next)(struct proxy_exchange *exchange));
+
 /* answer.c */
+void proxy_build_feed(struct proxy_exchange *exchange, const char *content_type);
+void proxy_build_whole(struct proxy_exchange *exchange, unsigned status, struct str fields, struct str body);
+/* The fields say how long the body is, which follows. */
+void proxy_build_file(struct proxy_exchange *exchange, unsigned status, struct str fields);
 void proxy_build_response(struct proxy_exchange *exchange, struct http_head *head);
 /* `fields` is "" or complete lines. */
 void proxy_build_answer(struct proxy_exchange *exchange, unsigned status, const char *content_type, struct str fields,

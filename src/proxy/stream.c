@@ -20,6 +20,9 @@ void proxy_stream_reset(struct proxy_stream *stream)
 	stream->first = stream->count = 0;
 	stream->chunked = stream->complete = stream->over = stream->large = false;
 	stream->sent_bytes = 0;
+	glue_splicer_free(stream->splicer);
+	stream->splicer = NULL;
+	buf_clear(&stream->spliced);
 }
 
 void proxy_stream_push(struct proxy_stream *stream, const char *at, size_t length)
@@ -32,17 +35,33 @@ void proxy_stream_push(struct proxy_stream *stream, const char *at, size_t lengt
 	stream->pieces[stream->count++] = (struct iovec){(void *)at, length};
 }
 
-void proxy_stream_push_body(struct proxy_stream *stream, uint32_t body, uint32_t length)
+static void push_framed(struct proxy_stream *stream, struct str bytes)
 {
-	if (length == 0)
+	if (bytes.length == 0)
 		return;
 	if (stream->chunked) {
-		int line = snprintf(stream->chunk_line, sizeof(stream->chunk_line), "%x\r\n", length);
+		int line = snprintf(stream->chunk_line, sizeof(stream->chunk_line), "%zx\r\n", bytes.length);
 		proxy_stream_push(stream, stream->chunk_line, (size_t)line);
 	}
-	proxy_stream_push(stream, stream->from->in.at + body, length);
+	proxy_stream_push(stream, bytes.at, bytes.length);
 	if (stream->chunked)
 		proxy_stream_push(stream, "\r\n", 2);
+}
+
+void proxy_stream_push_body(struct proxy_stream *stream, uint32_t body, uint32_t length)
+{
+	struct str bytes = length > 0 ? str_make(stream->from->in.at + body, length) : STR("");
+	if (!stream->splicer) {
+		push_framed(stream, bytes);
+		return;
+	}
+	/* All that was spliced before is sent: nothing is read while anything is unsent. What is no JSON passes as it is. */
+	buf_clear(&stream->spliced);
+	if (length > 0)
+		glue_splice(stream->splicer, bytes, &stream->spliced, NULL);
+	if (stream->complete)
+		glue_splice_end(stream->splicer, &stream->spliced, NULL);
+	push_framed(stream, buf_str(&stream->spliced));
 }
 
 void proxy_stream_finish(struct proxy_stream *stream)
@@ -149,6 +168,7 @@ static enum proxy_pump read_message(struct proxy_stream *stream)
 	}
 	if (progress == HTTP_PROGRESS_BROKEN)
 		return PROXY_PUMP_FROM_FAILED;
+	stream->complete = progress == HTTP_PROGRESS_DONE;
 	proxy_stream_push_body(stream, body, length);
 	if (progress == HTTP_PROGRESS_DONE)
 		proxy_stream_finish(stream);
@@ -183,6 +203,7 @@ bool proxy_stream_prime(struct proxy_stream *stream)
 	enum http_progress progress = http_parser_feed(stream->parser, &stream->from->in, &body, &length);
 	if (progress == HTTP_PROGRESS_BROKEN)
 		return false;
+	stream->complete = progress == HTTP_PROGRESS_DONE;
 	proxy_stream_push_body(stream, body, length);
 	if (progress == HTTP_PROGRESS_DONE)
 		proxy_stream_finish(stream);

@@ -42,7 +42,7 @@ def service_port(service):
 
 def config_of(site, address, folder):
     lines = [f"site: {site}", f"state: {folder / 'state'}", f"api: 127.0.0.1:{API_PORT}", f"peer: {address}:{PEER_PORT}",
-             "threads: 1", "timeouts: {stop: 3s}", "services:"]
+             "threads: 1", "application: sample", "timeouts: {stop: 3s}", "services:"]
     for service in SERVICES:
         # compute calls the others, which call nobody
         carry = "[header, baggage]" if service == "compute" else "[]"

@@ -1,8 +1,8 @@
 """Runs the examples of the documentation: what a document shows is what the program prints.
 
-A block fenced as ```console shows commands and their output. Each command in it that begins with `$ cheops scope` is run, in
-the document's folder, and must print exactly the lines that follow it: first standard output, then standard error. A
-command goes on in the next line, which begins with `> `, where it ends with a backslash.
+A block fenced as ```console shows commands and their output. Each command in it that begins with `$ cheops scope` or
+`$ cheops app` is run, in the document's folder, and must print exactly the lines that follow it: first standard output,
+then standard error. A command goes on in the next line, which begins with `> `, where it ends with a backslash.
 """
 import pathlib
 import re
@@ -11,7 +11,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DOCUMENTS = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if path.exists()]
-MUST_HAVE_EXAMPLES = [ROOT / "docs" / "scope-lang.md"]
+MUST_HAVE_EXAMPLES = [ROOT / "docs" / "scope-lang.md", ROOT / "docs" / "descriptions.md"]
 
 
 def blocks(text):
@@ -39,7 +39,7 @@ def examples(path):
         for number, line in enumerate(lines, first):
             if line.startswith("$ "):
                 current = [number, line[2:], ""]
-                if line.startswith("$ cheops scope"):
+                if line.startswith(("$ cheops scope", "$ cheops app")):
                     found.append(current)
             elif current and current[1].endswith("\\") and line.startswith("> "):
                 current[1] += "\n" + line[2:]
@@ -62,7 +62,7 @@ def test_example(cheops, path, command, output, tmp_path):
 @pytest.mark.parametrize("path", MUST_HAVE_EXAMPLES, ids=lambda path: path.name)
 def test_has_examples(path):
     assert path.exists(), f"{path} is not there"
-    assert examples(path), f"{path} shows no `$ cheops scope ...` in a console block"
+    assert examples(path), f"{path} shows no `$ cheops scope ...` or `$ cheops app ...` in a console block"
 
 
 def test_the_reader_of_documents(tmp_path):

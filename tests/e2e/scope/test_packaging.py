@@ -28,9 +28,9 @@ def complete(cheops, root, words):
 
 
 @pytest.mark.parametrize("words, offered", [
-    (["cheops", ""], {"agent", "demo", "scope", "site", "sites", "help", "--help", "--version"}),
+    (["cheops", ""], {"agent", "app", "demo", "get", "ops", "scope", "site", "sites", "help", "--help", "--version"}),
     (["cheops", "sc"], {"scope"}),
-    (["cheops", "help", ""], {"agent", "demo", "scope", "site", "sites"}),
+    (["cheops", "help", ""], {"agent", "app", "demo", "get", "ops", "scope", "site", "sites"}),
     (["cheops", "scope", "e"], {"explain"}),
     (["cheops", "scope", ""], {*ACTIONS, "--help"}),
     (["cheops", "help", "scope", ""], set(ACTIONS)),
@@ -44,6 +44,13 @@ def complete(cheops, root, words):
     (["cheops", "agent", "--log", "=", "d"], {"debug"}),
     (["cheops", "agent", "-c", "/etc/pass"], {"/etc/passwd", "/etc/passwd-"}),
     (["cheops", "agent", "--site", ""], set()),
+    (["cheops", "app", ""], {"lint", "explain", "import", "--help"}),
+    (["cheops", "help", "app", ""], {"lint", "explain", "import"}),
+    (["cheops", "app", "lint", "/etc/pass"], {"/etc/passwd", "/etc/passwd-"}),
+    (["cheops", "app", "explain", "--app", "sam"], {"sample"}),
+    (["cheops", "app", "explain", "P"], {"POST", "PUT", "PATCH"}),
+    (["cheops", "app", "explain", "GET", "/etc/pass"], set()),
+    (["cheops", "app", "lint", "--output", "=", "j"], {"json"}),
     (["cheops", "demo", "--forward", "t"], {"trace"}),
     (["cheops", "demo", "--sites", ""], set()),
     (["cheops", "demo", "--k"], {"--keep"}),

@@ -13,8 +13,13 @@ import sample_services
 from demo_process import BOUND_S, CHEOPS, PORTS, Answer, ask, environment, is_free, no_sanitizer_spoke, wait_for
 
 
+GIVEN = set()  # a port may be used long after it was found to be free
+
+
 def free_port():
-    return next(port for port in iter(lambda: random.randrange(*PORTS), None) if is_free(port))
+    port = next(port for port in iter(lambda: random.randrange(*PORTS), None) if port not in GIVEN and is_free(port))
+    GIVEN.add(port)
+    return port
 
 
 class Agent:

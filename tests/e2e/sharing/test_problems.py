@@ -8,7 +8,7 @@ from demo_process import ask
 def types_in_the_sources(root):
     """{type: statuses}; the statuses are empty where the source does not say them in the same place."""
     found = {}
-    for path in [path for room in ("proxy", "api", "agent") for path in (root / "src" / room).glob("*.c")]:
+    for path in [path for room in ("engine", "proxy", "api", "agent") for path in (root / "src" / room).glob("*.c")]:
         code = path.read_text(encoding="utf-8")
         initialisers = re.findall(r"struct proxy_problem(?: \w+ = |\))\{(.*?)\};", code, re.DOTALL)
         for initialiser in initialisers:
@@ -21,6 +21,9 @@ def types_in_the_sources(root):
                 found.setdefault(name, set()).update(statuses if together else [statuses[number]])
         for status, name in re.findall(r'(?:api_refusal \w+ = \{|\brefuse\(refusal, )(\d+), "([a-z-]+)"', code):
             found.setdefault(name, set()).add(status)
+        for given, names in re.findall(r'refuse\(ticket,\s*([^"]*?),\s*([^,]*"[a-z-]+"[^,]*)', code):
+            for name in re.findall(r'"([a-z-]+)"', names):
+                found.setdefault(name, set())
         if "struct proxy_problem" in code:
             assert len(initialisers) == code.count(".type = "), f"{path.name}: a problem that this test does not find"
     for name in re.findall(r'\[SCOPE_FAULT_(?!NONE)\w+\] = \{"([a-z0-9-]+)"', (root / "src/scope/diag.c").read_text()):

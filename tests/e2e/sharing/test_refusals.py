@@ -50,7 +50,7 @@ def test_scope_that_is_not_encoded_well(sites, headers, prefix):
     assert answer.status == 400 and answer.problem["type"] == "bad-scope"
 
 
-@pytest.mark.parametrize("scope, kind", [("Site1 & Site2", "`all` (`&`"), ("Site1 % Site2", "`span` (`%`"),
+@pytest.mark.parametrize("scope, kind", [("strong(Site1 & Site2)", "`all` (`&`"), ("Site1 % Site2", "`span` (`%`"),
                                          ("Site1; Site2 & Site3", "`all` (`&`"), ("Site1 | Site2 % Site3", "`span` (`%`")])
 def test_collaboration_that_is_not_carried_out_yet(sites, scope, kind):
     before = len(sites.requests("Site1", "image"))
@@ -61,7 +61,7 @@ def test_collaboration_that_is_not_carried_out_yet(sites, scope, kind):
 
 def test_inner_call_that_is_refused_is_told_by_the_service(sites):
     """The scope's mistake lies with image; compute is fine, so it is compute that says what it was answered."""
-    answer = sites.boot("Site1", "Site2", {"Scope": "compute: Site1, image: Site1 & Site2"})
+    answer = sites.boot("Site1", "Site2", {"Scope": "compute: Site1, image: Site1 % Site2"})
     assert answer.status == 502 and answer.json["error"]["upstream_status"] == 501
 
 

@@ -37,7 +37,18 @@ def test_sites(cheops, root):
     assert all(word in page for word in found)
 
 
+@pytest.mark.parametrize("command", ["get", "ops"])
+def test_get_and_ops(cheops, root, command):
+    found = options(cheops, command)
+    assert complete(cheops, root, "cheops", command, "x", "-") == found
+    page = (root / f"packaging/man/cheops-{command}.1").read_text().replace("\\-", "-")
+    assert all(word in page for word in found)
+
+
 @pytest.mark.parametrize("words, offered", [
+    (["ops", "g"], {"get"}),
+    (["ops", "get", "ID", "--wait", ""], {"all", "majority"}),
+    (["get", "--state", "s"], {"settled", "stuck"}),
     (["site", ""], {*ACTIONS, "--help"}),
     (["site", "re"], {"remove", "revoke"}),
     (["help", "site", ""], set(ACTIONS)),

@@ -36,19 +36,31 @@ def test_estimates_are_near_the_truth(lab):
         wait_for(lambda at=at: None not in estimates(lab, at).values(), f"{at} to have an estimate for all pairs")
         wait_for(lambda at=at: statistics.median(errors(lab, at, truth)) < SETTLED,
                  lambda at=at: f"a median error under {SETTLED}; it is {statistics.median(errors(lab, at, truth))}")
-    # They stay so: what counts is not a lucky moment.
-    probes = lab.metric("Site1", "cheops_gossip_probes_total")
-    lab.wait_metric("Site1", "cheops_gossip_probes_total", probes + 10)
-    for at in ASKED:
-        found = estimates(lab, at)
-        assert set(found) == set(pairs)
-        wrong = errors(lab, at, truth)
-        elsewhere = [abs(found[pair] - truth[pair]) / truth[pair] for pair in pairs if at not in pair]
-        parts = ", ".join(f"{share} %: {wrong[len(wrong) * share // 100] * 100:.1f} %" for share in (10, 50, 90, 99))
-        print(f"relative error of {len(wrong)} pairs as {at} says: {parts}; median of {len(elsewhere)} pairs without it: "
-              f"{statistics.median(elsewhere) * 100:.1f} %")
-        assert len(elsewhere) == (SITES - 1) * (SITES - 2)
-        assert statistics.median(wrong) < MEDIAN_MOST and statistics.median(elsewhere) < MEDIAN_MOST
+    # They stay so for a while: what counts is not a lucky moment. A machine that is busy with something else disturbs what is
+    # measured; then it begins anew.
+    good = 0
+
+    def stay_so():
+        nonlocal good
+        probes = lab.metric("Site1", "cheops_gossip_probes_total")
+        lab.wait_metric("Site1", "cheops_gossip_probes_total", probes + 10)
+        good = good + 1 if all(are_near(lab, at, truth) for at in ASKED) else 0
+        return good == 3
+
+    wait_for(stay_so, f"a median error under {MEDIAN_MOST} that stays")
+
+
+def are_near(lab, at, truth):
+    """Of all pairs as that site says, and of those that it is no part of."""
+    found = estimates(lab, at)
+    assert set(found) == set(truth)
+    wrong = errors(lab, at, truth)
+    elsewhere = [abs(found[pair] - truth[pair]) / truth[pair] for pair in truth if at not in pair]
+    parts = ", ".join(f"{share} %: {wrong[len(wrong) * share // 100] * 100:.1f} %" for share in (10, 50, 90, 99))
+    print(f"relative error of {len(wrong)} pairs as {at} says: {parts}; median of {len(elsewhere)} pairs without it: "
+          f"{statistics.median(elsewhere) * 100:.1f} %")
+    assert len(elsewhere) == (SITES - 1) * (SITES - 2)
+    return statistics.median(wrong) < MEDIAN_MOST and statistics.median(elsewhere) < MEDIAN_MOST
 
 
 def test_the_command_shows_them(lab):

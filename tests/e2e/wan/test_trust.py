@@ -220,7 +220,8 @@ def test_a_site_that_was_away_longer_than_the_certificates_of_others_last(start)
     lab.start_agent("Site3")
     serves(lab, "Site3")
     lab.wait_present()
-    assert all(expires(lab, "Site3", site) > max(known, ends) for site in ("Site1", "Site2"))
+    wait_for(lambda: all(expires(lab, "Site3", site) > max(known, ends) for site in ("Site1", "Site2")),
+             "certificates that are good, of both")
     lab.wait_metric("Site2", "cheops_gossip_opened_total", opened)
     assert whoami(lab, "Site3", "Site2").json["site"] == "Site2" and whoami(lab, "Site2", "Site3").json["site"] == "Site3"
 

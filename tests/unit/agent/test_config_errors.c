@@ -41,7 +41,10 @@ static void add_line(struct block *block, struct str line)
 
 static void add_option(struct block *block, struct str line)
 {
-	static const char *const flags[] = {"--site", "--api", "--peer", "--advertise", "--state", "--threads", "--log"};
+	static const char *const flags[] = {
+		[AGENT_SITE] = "--site",           [AGENT_API] = "--api",     [AGENT_PEER] = "--peer",
+		[AGENT_ADVERTISE] = "--advertise", [AGENT_STATE] = "--state", [AGENT_APPLICATION] = "--application",
+		[AGENT_THREADS] = "--threads",     [AGENT_LOG] = "--log"};
 	struct str rest = line;
 	const char *space = memchr(line.at, ' ', line.length);
 	assert_non_null(space);

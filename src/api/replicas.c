@@ -1,0 +1,470 @@
+/* What the API says of replicated resources and operations on them, and a person's word on an operation. In the loop that was
+ * asked; the engine has the answer (engine/ask.h). Changes are in changes.c. */
+#include "api/api_int.h"
+
+#include "base/check.h"
+#include "base/text.h"
+#include "base/timestamp.h"
+
+#include <stdlib.h>
+
+enum { LIST_DEFAULT = 100, WAIT_DEFAULT_S = 30, WAIT_MOST_S = 600 };
+
+static const struct api_refusal bad_request = {422, "bad-request", "The request cannot be followed"};
+static const struct api_refusal no_engine = {503, "store-failed", "Replicated resources are not available"};
+static const struct api_refusal no_replicant = {404, "no-such-replicant",
+                                                "This site knows no such replicated resource"};
+static const struct api_refusal no_operation = {404, "no-such-operation", "This site knows no such operation"};
+static const struct api_refusal not_judged = {409, "nothing-to-judge", "There is nothing to decide on this operation"};
+static const struct api_refusal too_many = {503, "too-many-waiting", "Too many requests wait for something to happen"};
+
+/* ---- Words --------------------------------------------------------------------------------------------------------- */
+
+/* A site is called what it is called here; one that is not known any more, by its number. */
+void api_put_site_name(struct buf *out, const struct engine_reply *reply, site_id site)
+{
+	uint32_t at = reply->sites ? site_snapshot_find(reply->sites, site) : SCOPE_NO_INDEX;
+	if (at == SCOPE_NO_INDEX)
+		buf_printf(out, "\"%016llx\"", (unsigned long long)site);
+	else
+		buf_put_json(out, reply->sites->places[at].name);
+}
+
+/* Whether it can be asked at all: what is said of it is what it reported last. */
+static void put_site(struct buf *out, const struct engine_reply *reply, site_id site)
+{
+	uint32_t at = reply->sites ? site_snapshot_find(reply->sites, site) : SCOPE_NO_INDEX;
+	buf_put(out, STR("{\"site\":"));
+	api_put_site_name(out, reply, site);
+	if (at == SCOPE_NO_INDEX) {
+		buf_put(out, STR(",\"shown\":\"unknown\",\"since\":null"));
+		return;
+	}
+	struct scope_site about = reply->sites->view.site(reply->sites->view.context, at);
+	buf_printf(out, ",\"shown\":\"%s\",\"since\":", scope_state_name(about.state));
+	api_put_time(out, about.since_ms);
+}
+
+static void put_id(struct buf *out, struct replica_id id)
+{
+	buf_put_char(out, '"');
+	replica_id_put(id, out);
+	buf_put_char(out, '"');
+}
+
+static void put_operation_id(struct buf *out, struct replica_op_id id)
+{
+	buf_put_char(out, '"');
+	replica_op_id_put(id, out);
+	buf_put_char(out, '"');
+}
+
+static void put_text(struct buf *out, const char *name, struct str text)
+{
+	buf_printf(out, ",\"%s\":", name);
+	if (text.length > 0)
+		buf_put_json(out, text);
+	else
+		buf_put(out, STR("null"));
+}
+
+/* ---- Replicants ---------------------------------------------------------------------------------------------------- */
+
+static void put_copy(struct buf *out, const struct engine_reply *reply, const struct replica_view *view,
+                     const struct replica_member_view *member)
+{
+	put_site(out, reply, member->site);
+	buf_printf(out, ",\"state\":\"%s\"", engine_copy_name(engine_copy_of(view, member)));
+	put_text(out, "local_id", member->local_id);
+	buf_printf(out, ",\"pending\":%u,\"rejected\":%u,\"in_doubt\":%u}", member->pending, member->rejected,
+	           member->in_doubt);
+}
+
+static enum engine_copy worst_copy(const struct replica_view *view)
+{
+	enum engine_copy worst = ENGINE_COPY_SETTLED;
+	for (uint32_t i = 0; i < view->members_count; i++) {
+		enum engine_copy copy = engine_copy_of(view, &view->members[i]);
+		worst = copy > worst ? copy : worst;
+	}
+	return view->deleted ? ENGINE_COPY_DELETED : worst;
+}
+
+static void put_replicant(struct buf *out, const struct engine_reply *reply, const struct replica_view *view)
+{
+	buf_put(out, STR("{\"id\":"));
+	put_id(out, view->id);
+	put_text(out, "service", view->service);
+	put_text(out, "type", view->type);
+	put_text(out, "collection", view->collection);
+	put_text(out, "name", view->name);
+	buf_printf(out, ",\"consistency\":\"%s\",\"state\":\"%s\",\"operations\":%u,\"members\":[",
+	           view->consistency == REPLICA_WEAK ? "weak" : "eventual", engine_copy_name(worst_copy(view)),
+	           view->operations);
+	for (uint32_t i = 0; i < view->members_count; i++) {
+		buf_put(out, i > 0 ? STR(",") : STR(""));
+		put_copy(out, reply, view, &view->members[i]);
+	}
+	buf_put(out, STR("]}"));
+}
+
+static void put_replicants(struct buf *out, const struct engine_reply *reply)
+{
+	buf_put(out, STR("{\"site\":"));
+	api_put_site_name(out, reply, reply->self);
+	buf_put(out, STR(",\"replicants\":["));
+	for (uint32_t i = 0; i < reply->replicants_count; i++) {
+		buf_put(out, i > 0 ? STR(",") : STR(""));
+		put_replicant(out, reply, &reply->replicants[i]);
+	}
+	buf_put(out, STR("],\"next\":"));
+	if (reply->more)
+		put_id(out, reply->next_replicant);
+	else
+		buf_put(out, STR("null"));
+	buf_put(out, STR("}\n"));
+}
+
+/* ---- Operations ---------------------------------------------------------------------------------------------------- */
+
+/* In the order in which a person wants to hear of them. */
+static enum replica_member_state overall(const struct replica_op_view *view)
+{
+	static const uint8_t weight[REPLICA_MEMBER_STATES] = {[REPLICA_SUPERSEDED] = 1,
+	                                                      [REPLICA_PENDING] = 2,
+	                                                      [REPLICA_REJECTED] = 3,
+	                                                      [REPLICA_REJECTED_CREDENTIAL] = 4,
+	                                                      [REPLICA_IN_DOUBT] = 5};
+	enum replica_member_state worst = REPLICA_APPLIED;
+	for (uint32_t i = 0; i < view->members_count; i++)
+		if (weight[view->members[i].state] > weight[worst])
+			worst = view->members[i].state;
+	return worst;
+}
+
+static const char *effect_name(uint8_t effect)
+{
+	static const char *const names[ORDER_EFFECTS] = {[ORDER_CREATE] = "create",
+	                                                 [ORDER_REPLACE] = "replace",
+	                                                 [ORDER_ASSIGN] = "assign",
+	                                                 [ORDER_RELATIVE] = "relative",
+	                                                 [ORDER_DELETE] = "delete"};
+	CHECK(effect < ORDER_EFFECTS);
+	return names[effect];
+}
+
+/* Of one that every member has settled, and that is forgotten, nothing is known but that. */
+static void put_what(struct buf *out, const struct replica_op_view *view)
+{
+	bool forgotten = view->class.name.length == 0;
+	put_text(out, "operation", view->class.name);
+	put_text(out, "effect", forgotten ? STR("") : str_of(effect_name(view->class.effect)));
+	buf_put(out, STR(",\"issued\":"));
+	api_put_time(out, forgotten ? 0 : (int64_t)hlc_ms(view->stamp));
+	buf_printf(out, ",\"repair\":%s,\"superseded_by\":", view->repair ? "true" : "false");
+	if (view->superseded_by.number > 0)
+		put_operation_id(out, view->superseded_by);
+	else
+		buf_put(out, STR("null"));
+}
+
+static void put_operation(struct buf *out, const struct engine_reply *reply, const struct replica_op_view *view)
+{
+	buf_put(out, STR("{\"id\":"));
+	put_operation_id(out, view->id);
+	buf_put(out, STR(",\"replicant\":"));
+	put_id(out, view->id.replicant);
+	buf_put(out, STR(",\"issuer\":"));
+	api_put_site_name(out, reply, view->id.site);
+	put_what(out, view);
+	buf_printf(out, ",\"state\":\"%s\",\"members\":[", replica_member_state_name(overall(view)));
+	for (uint32_t i = 0; i < view->members_count; i++) {
+		buf_put(out, i > 0 ? STR(",") : STR(""));
+		put_site(out, reply, view->members[i].site);
+		buf_printf(out, ",\"state\":\"%s\"", replica_member_state_name(view->members[i].state));
+		if (view->members[i].status > 0)
+			buf_printf(out, ",\"status\":%d", view->members[i].status);
+		if (view->members[i].answer.length > 0)
+			put_text(out, "answer", view->members[i].answer);
+		buf_put_char(out, '}');
+	}
+	buf_put_char(out, ']');
+}
+
+static void put_operations(struct buf *out, const struct engine_reply *reply)
+{
+	buf_put(out, STR("{\"site\":"));
+	api_put_site_name(out, reply, reply->self);
+	buf_put(out, STR(",\"operations\":["));
+	for (uint32_t i = 0; i < reply->operations_count; i++) {
+		buf_put(out, i > 0 ? STR(",") : STR(""));
+		put_operation(out, reply, &reply->operations[i]);
+		buf_put_char(out, '}');
+	}
+	buf_put(out, STR("],\"next\":"));
+	if (reply->more)
+		put_operation_id(out, reply->next_operation);
+	else
+		buf_put(out, STR("null"));
+	buf_put(out, STR("}\n"));
+}
+
+/* ---- Asking -------------------------------------------------------------------------------------------------------- */
+
+struct query {
+	struct proxy_exchange *exchange;
+	enum engine_question_kind kind;
+	bool waited;
+};
+
+static const struct api_refusal *why(const struct query *query, int code)
+{
+	bool replicant = query->kind == ENGINE_ASK_REPLICANT;
+	switch (code) {
+	case ERR_NOT_FOUND: return replicant ? &no_replicant : &no_operation;
+	case ERR_CONFLICT: return &not_judged;
+	case ERR_LIMIT: return &too_many;
+	case ERR_UNAVAILABLE: return &no_engine;
+	default: return &bad_request;
+	}
+}
+
+static void put_reply(struct buf *out, const struct query *query, const struct engine_reply *reply)
+{
+	switch (query->kind) {
+	case ENGINE_ASK_REPLICANTS: put_replicants(out, reply); break;
+	case ENGINE_ASK_OPERATIONS: put_operations(out, reply); break;
+	case ENGINE_ASK_REPLICANT:
+		put_replicant(out, reply, &reply->replicants[0]);
+		buf_put_char(out, '\n');
+		break;
+	default:
+		if (reply->operations_count == 0) { /* it was withheld, and nothing is left of it under this id */
+			buf_put(out, STR("{}\n"));
+			break;
+		}
+		put_operation(out, reply, &reply->operations[0]);
+		if (query->waited)
+			buf_printf(out, ",\"reached\":%s", reply->reached ? "true" : "false");
+		buf_put(out, STR("}\n"));
+	}
+}
+
+static void done(void *context, const struct engine_reply *reply)
+{
+	struct query *query = context;
+	struct buf body = {0};
+	if (reply->code) {
+		api_answer_problem(query->exchange, why(query, reply->code), reply->text.at, STR(""));
+	} else {
+		put_reply(&body, query, reply);
+		proxy_answer(query->exchange, 200, api_json, STR(""), buf_str(&body));
+	}
+	buf_free(&body);
+	free(query);
+}
+
+static void dropped(void *context)
+{
+	struct query *query = context;
+	api_answer_problem(query->exchange, &no_engine, "the agent stops", STR(""));
+	free(query);
+}
+
+static void ask(const struct api_agent *agent, const struct proxy_call *call, struct engine_question *question)
+{
+	struct engine *engine = agent->engine(agent->context);
+	if (!engine) {
+		api_answer_problem(
+			call->exchange, &no_engine,
+			"this agent has no store for replicated resources: its site is not part of a mesh, or the log says why",
+			STR(""));
+		return;
+	}
+	struct query *query = calloc(1, sizeof(*query));
+	CHECK(query);
+	*query = (struct query){call->exchange, question->kind, question->until != ENGINE_NOW};
+	question->loop = call->loop;
+	question->done = done;
+	question->dropped = dropped;
+	question->context = query;
+	engine_ask(engine, question);
+}
+
+/* ---- What was asked ------------------------------------------------------------------------------------------------ */
+
+__attribute__((format(printf, 2, 3))) static bool refuse(const struct proxy_call *call, const char *format, ...)
+{
+	struct buf detail = {0};
+	va_list arguments;
+	va_start(arguments, format);
+	buf_vprintf(&detail, format, arguments);
+	va_end(arguments);
+	api_answer_problem(call->exchange, &bad_request, buf_c(&detail), STR(""));
+	buf_free(&detail);
+	return false;
+}
+
+/* A number of the query, from 1 on; false, and the call is answered. */
+static bool read_count(const struct proxy_call *call, struct arena *arena, const char *name, uint64_t most,
+                       uint64_t *value)
+{
+	struct str text = api_query(arena, call->target, name);
+	if (text.length == 0)
+		return true;
+	if (api_number(text, most, value) && *value > 0)
+		return true;
+	return refuse(call, "`%s` is " TEXT_NAME_FMT "; a number from 1 to %llu would be right", name, TEXT_NAME(text),
+	              (unsigned long long)most);
+}
+
+struct words {
+	const char *(*name)(int word);
+	int count;
+};
+
+static const char *copy_word(int word)
+{
+	return engine_copy_name((enum engine_copy)word);
+}
+
+static const char *state_word(int word)
+{
+	return replica_member_state_name((enum replica_member_state)word);
+}
+
+static bool read_state(const struct proxy_call *call, struct arena *arena, const struct words *words, int *state)
+{
+	struct str text = api_query(arena, call->target, "state");
+	struct buf accepted = {0};
+	*state = -1;
+	if (text.length == 0)
+		return true;
+	for (int i = 0; i < words->count; i++) {
+		if (str_equal(text, str_of(words->name(i))))
+			*state = i;
+		buf_printf(&accepted, "%s`%s`", i > 0 ? ", " : "", words->name(i));
+	}
+	if (*state < 0)
+		refuse(call, "`state` is " TEXT_NAME_FMT "; it is one of %s", TEXT_NAME(text), buf_c(&accepted));
+	buf_free(&accepted);
+	return *state >= 0;
+}
+
+static bool read_replicant_id(const struct proxy_call *call, struct str text, struct replica_id *id)
+{
+	if (replica_id_parse(text, id))
+		return true;
+	return refuse(call, TEXT_NAME_FMT " is no meta-id; they look like 01890a5d-ac96-774b-bcce-b302099a8057",
+	              TEXT_NAME(text));
+}
+
+static bool read_operation_id(const struct proxy_call *call, struct str text, struct replica_op_id *id)
+{
+	if (replica_op_id_parse(text, id))
+		return true;
+	return refuse(
+		call,
+		TEXT_NAME_FMT
+		" is no id of an operation; `Cheops-Operation` in the answer to a write has it, as META-ID.SITE.NUMBER",
+		TEXT_NAME(text));
+}
+
+void api_get_replicants(const struct api_agent *agent, const struct proxy_call *call)
+{
+	static const struct words words = {copy_word, ENGINE_COPIES};
+	struct engine_question question = {.kind = ENGINE_ASK_REPLICANTS};
+	struct replica_id after;
+	uint64_t most = LIST_DEFAULT;
+	struct arena arena;
+	arena_init(&arena, 0);
+	struct str text = api_query(&arena, call->target, "after");
+	if (read_count(call, &arena, "limit", LIMIT_API_LIST, &most) && read_state(call, &arena, &words, &question.state) &&
+	    (text.length == 0 || read_replicant_id(call, text, &after))) {
+		question.after_replicant = text.length > 0 ? &after : NULL;
+		question.most = (uint32_t)most;
+		question.service = api_query(&arena, call->target, "service");
+		question.type = api_query(&arena, call->target, "type");
+		question.site = api_query(&arena, call->target, "site");
+		ask(agent, call, &question);
+	}
+	arena_free(&arena);
+}
+
+void api_get_replicant(const struct api_agent *agent, const struct proxy_call *call)
+{
+	struct engine_question question = {.kind = ENGINE_ASK_REPLICANT};
+	if (read_replicant_id(call, api_segment(call->target, API_ID_SEGMENT), &question.replicant))
+		ask(agent, call, &question);
+}
+
+void api_get_operations(const struct api_agent *agent, const struct proxy_call *call)
+{
+	static const struct words words = {state_word, REPLICA_MEMBER_STATES};
+	struct engine_question question = {.kind = ENGINE_ASK_OPERATIONS};
+	struct replica_op_id after;
+	uint64_t most = LIST_DEFAULT;
+	struct arena arena;
+	arena_init(&arena, 0);
+	struct str text = api_query(&arena, call->target, "after"), of = api_query(&arena, call->target, "replicant");
+	question.of_replicant = of.length > 0;
+	if (read_count(call, &arena, "limit", LIMIT_API_LIST, &most) && read_state(call, &arena, &words, &question.state) &&
+	    (text.length == 0 || read_operation_id(call, text, &after)) &&
+	    (of.length == 0 || read_replicant_id(call, of, &question.replicant))) {
+		question.after_operation = text.length > 0 ? &after : NULL;
+		question.most = (uint32_t)most;
+		question.site = api_query(&arena, call->target, "site");
+		ask(agent, call, &question);
+	}
+	arena_free(&arena);
+}
+
+void api_get_operation(const struct api_agent *agent, const struct proxy_call *call)
+{
+	struct engine_question question = {.kind = ENGINE_ASK_OPERATION};
+	uint64_t timeout_s = WAIT_DEFAULT_S;
+	struct arena arena;
+	arena_init(&arena, 0);
+	struct str wait = api_query(&arena, call->target, "wait");
+	if (read_operation_id(call, api_segment(call->target, API_ID_SEGMENT), &question.operation) &&
+	    read_count(call, &arena, "timeout", WAIT_MOST_S, &timeout_s)) {
+		if (str_equal(wait, STR("all"))) {
+			question.until = ENGINE_ALL;
+		} else if (str_equal(wait, STR("majority"))) {
+			question.until = ENGINE_MAJORITY;
+		} else if (wait.length > 0) {
+			question.until = ENGINE_SITE;
+			question.site = wait;
+		}
+		question.timeout_ms = timeout_s * 1000;
+		ask(agent, call, &question);
+	}
+	arena_free(&arena);
+}
+
+/* ---- A person's word ----------------------------------------------------------------------------------------------- */
+
+static void judge(const struct api_agent *agent, const struct proxy_call *call, enum replica_verdict verdict)
+{
+	struct engine_question question = {.kind = ENGINE_ASK_JUDGE, .verdict = verdict};
+	/* Credentials that come with a retry take the place of those that were refused. */
+	if (verdict == REPLICA_RETRY)
+		question.fields = call->fields;
+	if (read_operation_id(call, api_segment(call->target, API_ID_SEGMENT), &question.operation))
+		ask(agent, call, &question);
+}
+
+void api_post_retry(const struct api_agent *agent, const struct proxy_call *call)
+{
+	judge(agent, call, REPLICA_RETRY);
+}
+
+void api_post_happened(const struct api_agent *agent, const struct proxy_call *call)
+{
+	judge(agent, call, REPLICA_HAPPENED);
+}
+
+void api_post_dismiss(const struct api_agent *agent, const struct proxy_call *call)
+{
+	judge(agent, call, REPLICA_DISMISS);
+}

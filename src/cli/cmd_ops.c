@@ -1,0 +1,326 @@
+/* cheops ops: operations on replicated resources, and a person's word on those that are rejected or in doubt. */
+#include "cli/listing.h"
+
+#include "replica/replica.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+	OPTION_WAIT,
+	OPTION_TIMEOUT,
+	OPTION_OF,
+	OPTION_SITE,
+	OPTION_STATE,
+	OPTION_WATCH,
+	OPTION_OUTPUT,
+	OPTION_API,
+	OPTION_CONFIG,
+	OPTION_COLOR,
+	OPTION_HELP
+};
+enum { TIMEOUT_S = 30, TIMEOUT_MOST_S = 600 };
+
+static const struct cli_option options[] = {
+	[OPTION_WAIT] = {"wait", 0, "WHO", "get: wait until it is applied at `all`, at a `majority`, or at that site"},
+	[OPTION_TIMEOUT] = {"timeout", 0, "SECONDS", "get: but no longer than that (default: 30, at most 600)"},
+	[OPTION_OF] = {"of", 0, "ID", "operations on that resource only"},
+	[OPTION_SITE] = {"site", 0, "SITE", "of which that site is a member; with --state, whose state is meant"},
+	[OPTION_STATE] = {"state", 0, "STATE", "those in that state at some site"},
+	[OPTION_WATCH] = {"watch", 'w', NULL, "show it again every two seconds, until Ctrl-C"},
+	[OPTION_OUTPUT] = {"output", 'o', "FORMAT", "`table` (default), `json` or `yaml`"},
+	[OPTION_API] = {"api", 0, "ADDRESS", "where the agent is asked, or set CHEOPS_API"},
+	[OPTION_CONFIG] = {"config", 'c', "FILE", "the agent's configuration: its `api` is asked"},
+	[OPTION_COLOR] = {"color", 0, "WHEN", "`auto` (default; see NO_COLOR), `always` or `never`"},
+	[OPTION_HELP] = {"help", 'h', NULL, "this help"},
+	{0},
+};
+
+enum action { ACTION_LIST, ACTION_GET, ACTION_RETRY, ACTION_HAPPENED, ACTION_DISMISS, ACTIONS };
+
+static const char *const names[ACTIONS] = {
+	[ACTION_GET] = "get", [ACTION_RETRY] = "retry", [ACTION_HAPPENED] = "happened", [ACTION_DISMISS] = "dismiss"};
+
+struct ops_call {
+	enum action action;
+	const char *id;
+	const char *wait;
+	const char *timeout;
+	const char *of;
+	const char *site;
+	const char *state;
+	const char *api;
+	const char *config;
+	enum cli_format format;
+	enum cli_colour colour;
+	bool watch;
+	struct http_address address;
+};
+
+static int help(void)
+{
+	struct buf out = {0};
+	buf_put(&out, STR("Shows operations on replicated resources, and decides on those that are rejected or in doubt.\n"
+	                  "\n"
+	                  "usage: cheops ops [OPTION]...\n"
+	                  "       cheops ops get|retry|happened|dismiss ID [OPTION]...\n"
+	                  "\n"
+	                  "Actions:\n"
+	                  "  (none)    list those that are not settled at every site\n"
+	                  "  get       one, with what services answered\n"
+	                  "  retry     run it again at this site, where it was rejected or is in doubt\n"
+	                  "  happened  it is in doubt, and did have its effect at this site\n"
+	                  "  dismiss   in doubt: it did not, and is not to be run; rejected: stop showing it\n"
+	                  "\n"
+	                  "Options:\n"));
+	cli_options_describe(&out, options);
+	buf_put(
+		&out,
+		STR("\nID        as `Cheops-Operation` in the answer to a write has it: the resource, who issued it, number\n"
+	        "STATE     `applied`; `pending` not yet heard that it is done; `superseded` it lost against another\n"
+	        "          one; `rejected` the service there refused it; `rejected-credential` for its credential\n"
+	        "          alone; `in-doubt` it was sent to the service, and nobody knows what became of it\n"
+	        "\n"
+	        "retry, happened and dismiss are for the agent of the site where it is rejected or in doubt.\n"
+	        "Exit status: 0 fine, 1 refused, no answer, or waited for in vain, 2 wrong usage.\n"
+	        "\n"
+	        "Examples:\n"
+	        "  cheops ops --state rejected\n"
+	        "  cheops ops get 01890a5d-ac96-774b-bcce-b302099a8057.235a35194ec61b56.1 --wait all\n"
+	        "  cheops ops retry 01890a5d-ac96-774b-bcce-b302099a8057.235a35194ec61b56.1 --api 127.0.0.1:8100\n"));
+	int status = cli_print(buf_str(&out));
+	buf_free(&out);
+	return status;
+}
+
+/* ---- Arguments --------------------------------------------------------------------------------------------------- */
+
+static int take_action(struct ops_call *call, const char *value)
+{
+	struct suggest suggest;
+	char meant[TEXT_SUGGESTION_BYTES];
+	suggest_start(&suggest, str_of(value));
+	for (int i = ACTION_GET; i < ACTIONS; i++) {
+		if (strcmp(value, names[i]) == 0) {
+			call->action = (enum action)i;
+			return CLI_FINE;
+		}
+		suggest_offer(&suggest, str_of(names[i]));
+	}
+	return cli_usage("ops",
+	                 "no action " TEXT_NAME_FMT "%s; first comes one of get, retry, happened and dismiss, or nothing",
+	                 TEXT_NAME(str_of(value)), text_did_you_mean(&suggest, meant));
+}
+
+static int take_plain(struct ops_call *call, const char *value)
+{
+	struct replica_op_id id;
+	if (call->action == ACTION_LIST)
+		return take_action(call, value);
+	if (call->id != NULL)
+		return cli_usage("ops", "more than one ID: " TEXT_NAME_FMT " and " TEXT_NAME_FMT, TEXT_NAME(str_of(call->id)),
+		                 TEXT_NAME(str_of(value)));
+	if (!replica_op_id_parse(str_of(value), &id))
+		return cli_usage("ops",
+		                 TEXT_NAME_FMT " is no id of an operation; `Cheops-Operation` in the answer to a write has it",
+		                 TEXT_NAME(str_of(value)));
+	call->id = value;
+	return CLI_FINE;
+}
+
+static int take(void *context, int kind, const char *value)
+{
+	struct ops_call *call = context;
+	switch (kind) {
+	case OPTION_WAIT: call->wait = value; return CLI_FINE;
+	case OPTION_TIMEOUT: call->timeout = value; return CLI_FINE;
+	case OPTION_OF: call->of = value; return CLI_FINE;
+	case OPTION_SITE: call->site = value; return CLI_FINE;
+	case OPTION_STATE: call->state = value; return CLI_FINE;
+	case OPTION_WATCH: call->watch = true; return CLI_FINE;
+	case OPTION_OUTPUT: return cli_format_take("ops", value, &call->format);
+	case OPTION_API: call->api = value; return CLI_FINE;
+	case OPTION_CONFIG: call->config = value; return CLI_FINE;
+	case OPTION_COLOR: return cli_colour_take("ops", value, &call->colour);
+	default: return take_plain(call, value);
+	}
+}
+
+/* Which options go with which action. */
+static int check(const struct ops_call *call)
+{
+	bool list = call->action == ACTION_LIST, get = call->action == ACTION_GET;
+	if (!list && call->id == NULL)
+		return cli_usage("ops", "ID is missing: which operation?");
+	if (!list && (call->of != NULL || call->site != NULL || call->state != NULL))
+		return cli_usage("ops", "--of, --site and --state choose from the list; with an id there is one only");
+	if (!get && (call->wait != NULL || call->timeout != NULL))
+		return cli_usage("ops", "--wait and --timeout are for `cheops ops get ID`");
+	if (call->timeout != NULL && call->wait == NULL)
+		return cli_usage("ops", "--timeout without --wait: for what?");
+	if (call->watch && (call->wait != NULL || !(list || get)))
+		return cli_usage("ops", "--watch is for lists and `cheops ops get ID` without --wait");
+	return CLI_FINE;
+}
+
+static int timeout_s(const struct ops_call *call, unsigned long *seconds)
+{
+	char *end;
+	*seconds = TIMEOUT_S;
+	if (call->timeout == NULL)
+		return CLI_FINE;
+	*seconds = strtoul(call->timeout, &end, 10);
+	if (call->timeout[0] >= '0' && call->timeout[0] <= '9' && *end == '\0' && *seconds > 0 &&
+	    *seconds <= TIMEOUT_MOST_S)
+		return CLI_FINE;
+	return cli_usage("ops", "--timeout " TEXT_NAME_FMT " is no number of seconds from 1 to %d",
+	                 TEXT_NAME(str_of(call->timeout)), TIMEOUT_MOST_S);
+}
+
+/* ---- Showing ----------------------------------------------------------------------------------------------------- */
+
+static void add_row(struct cli_table *table, const json_t *item)
+{
+	struct buf text = {0};
+	struct str state = cli_json_text(item, "state");
+	int64_t issued_ms;
+	cli_table_add(table, "", cli_json_text(item, "id"));
+	cli_table_add(table, "", cli_json_text(item, "operation"));
+	cli_table_add(table, "", cli_json_text(item, "issuer"));
+	if (cli_json_time(item, "issued", &issued_ms))
+		cli_put_clock(&text, issued_ms, cli_now_ms());
+	cli_table_add(table, "", buf_str(&text));
+	cli_table_add(table, cli_state_colour(state), state);
+	buf_clear(&text);
+	cli_put_members(&text, item);
+	cli_table_add(table, "", buf_str(&text));
+	buf_free(&text);
+}
+
+static void put_answers(struct buf *out, const json_t *item)
+{
+	size_t index;
+	json_t *member;
+	json_array_foreach(json_object_get(item, "members"), index, member)
+	{
+		struct str answer = cli_json_text(member, "answer");
+		if (answer.length == 0)
+			continue;
+		buf_put(out, STR("The service at "));
+		text_put_harmless(out, cli_json_text(member, "site"));
+		buf_put(out, STR(" answered: "));
+		text_put_harmless(out, answer);
+		buf_put_char(out, '\n');
+	}
+	struct str by = cli_json_text(item, "superseded_by");
+	if (by.length > 0) {
+		buf_put(out, STR("It was superseded by "));
+		text_put_harmless(out, by);
+		buf_put_char(out, '\n');
+	}
+}
+
+static void put_table(struct buf *out, const struct ops_call *call, const json_t *answer)
+{
+	static const char *const titles[] = {"ID", "OPERATION", "BY", "ISSUED", "STATE", "SITES", NULL};
+	struct cli_table table;
+	size_t index;
+	json_t *item;
+	cli_table_begin(&table, titles);
+	if (call->action == ACTION_LIST)
+		json_array_foreach(json_object_get(answer, "operations"), index, item) add_row(&table, item);
+	else
+		add_row(&table, answer);
+	cli_table_put(out, &table, cli_colour_on(call->colour, STDOUT_FILENO));
+	cli_table_free(&table);
+	if (call->action != ACTION_LIST)
+		put_answers(out, answer);
+}
+
+static void put(struct buf *out, const struct ops_call *call, json_t *answer)
+{
+	if (call->format == CLI_FORMAT_JSON)
+		cli_put_json(out, answer);
+	else if (call->format == CLI_FORMAT_YAML)
+		cli_put_yaml(out, answer);
+	else if (call->action != ACTION_LIST && json_object_get(answer, "id") == NULL)
+		buf_put(out, STR("Done; nothing is left of it.\n"));
+	else
+		put_table(out, call, answer);
+}
+
+/* ---- Asking ------------------------------------------------------------------------------------------------------ */
+
+static int ask_list(const struct ops_call *call, json_t **answer)
+{
+	struct buf target = {0};
+	buf_put(&target, STR("/cheops/v1/operations?limit=200"));
+	cli_query_add(&target, "replicant", call->of);
+	cli_query_add(&target, "site", call->site);
+	cli_query_add(&target, "state", call->state);
+	struct cli_list list = {.address = &call->address, .target = buf_str(&target), .name = "operations"};
+	int status = cli_list_ask(&list, answer);
+	buf_free(&target);
+	return status;
+}
+
+static int ask_one(const struct ops_call *call, json_t **answer)
+{
+	struct buf target = {0};
+	unsigned long seconds;
+	int status = timeout_s(call, &seconds);
+	if (status != CLI_FINE)
+		return status;
+	buf_printf(&target, "/cheops/v1/operations/%s", call->id);
+	bool post = call->action != ACTION_GET;
+	if (post)
+		buf_printf(&target, "/%s", names[call->action]);
+	cli_query_add(&target, "wait", call->wait);
+	if (call->wait != NULL)
+		buf_printf(&target, "&timeout=%lu", seconds);
+	struct cli_question question = {.address = &call->address,
+	                                .method = post ? "POST" : "GET",
+	                                .target = buf_str(&target),
+	                                .patience_ms = call->wait != NULL ? seconds * 1000 : 0};
+	status = cli_ask_or_tell(&question, answer);
+	buf_free(&target);
+	return status;
+}
+
+static int show(const void *context, struct buf *out)
+{
+	const struct ops_call *call = context;
+	json_t *answer;
+	int status = call->action == ACTION_LIST ? ask_list(call, &answer) : ask_one(call, &answer);
+	if (status != CLI_FINE)
+		return status;
+	put(out, call, answer);
+	if (call->wait != NULL && !json_is_true(json_object_get(answer, "reached"))) {
+		cli_print(buf_str(out));
+		cli_say("it is not applied there, and %s",
+		        str_equal(cli_json_text(answer, "state"), STR("pending"))
+		            ? "the time is over"
+		            : "will not be unless somebody decides on it: see `cheops ops --help`");
+		status = CLI_REFUSED;
+	}
+	json_decref(answer);
+	return status;
+}
+
+static int run(int argc, char **argv)
+{
+	struct ops_call call = {0};
+	struct cli_arguments arguments = {.command = "ops", .options = options, .argv = argv + 1, .argc = argc - 1};
+	int status = cli_arguments_each(&arguments, take, &call);
+	if (status != CLI_FINE)
+		return status == CLI_HELP ? help() : status;
+	status = check(&call);
+	if (status == CLI_FINE)
+		status = cli_api_find(call.api, call.config, &call.address);
+	if (status != CLI_FINE)
+		return status;
+	return cli_show_run(&(struct cli_show){call.format, call.watch, show, &call});
+}
+
+const struct cli_command cli_command_ops = {"ops", "show operations on replicated resources, decide on those in doubt",
+                                            run};

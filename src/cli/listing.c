@@ -1,0 +1,153 @@
+#include "cli/listing.h"
+
+#include "base/percent.h"
+
+#include <time.h>
+#include <unistd.h>
+
+enum { WATCH_S = 2, LISTED_MOST = 10000 };
+
+int cli_format_take(const char *command, const char *value, enum cli_format *format)
+{
+	static const char *const words[] = {
+		[CLI_FORMAT_TABLE] = "table", [CLI_FORMAT_JSON] = "json", [CLI_FORMAT_YAML] = "yaml", NULL};
+	int chosen = CLI_FORMAT_TABLE;
+	int status = cli_choose(&(struct cli_choice){command, "output", words}, value, &chosen);
+	*format = (enum cli_format)chosen;
+	return status;
+}
+
+/* ---- Lists ------------------------------------------------------------------------------------------------------- */
+
+void cli_query_add(struct buf *target, const char *name, const char *value)
+{
+	if (value == NULL)
+		return;
+	bool first = memchr(target->at, '?', target->length) == NULL;
+	buf_printf(target, "%c%s=", first ? '?' : '&', name);
+	percent_encode(target, str_of(value));
+}
+
+static int ask_page(const struct cli_list *list, const char *after, json_t **page)
+{
+	struct buf target = {0};
+	buf_put(&target, list->target);
+	cli_query_add(&target, "after", after);
+	struct cli_question question = {.address = list->address, .method = "GET", .target = buf_str(&target)};
+	int status = cli_ask_or_tell(&question, page);
+	buf_free(&target);
+	if (status == CLI_FINE && !json_is_array(json_object_get(*page, list->name))) {
+		cli_say("what %s answers has no list of %s in it; is it an agent?", list->address->text, list->name);
+		json_decref(*page);
+		status = CLI_REFUSED;
+	}
+	return status;
+}
+
+int cli_list_ask(const struct cli_list *list, json_t **json)
+{
+	int status = ask_page(list, NULL, json);
+	while (status == CLI_FINE) {
+		json_t *all = json_object_get(*json, list->name), *page;
+		const char *after = json_string_value(json_object_get(*json, "next"));
+		if (after == NULL)
+			return CLI_FINE;
+		if (json_array_size(all) >= LISTED_MOST) {
+			cli_say("these are the first %zu; there are more: say which ones you want", json_array_size(all));
+			return CLI_FINE;
+		}
+		status = ask_page(list, after, &page);
+		if (status != CLI_FINE)
+			break;
+		json_array_extend(all, json_object_get(page, list->name));
+		json_object_set(*json, "next", json_object_get(page, "next"));
+		json_decref(page);
+	}
+	if (status != CLI_FINE && *json != NULL)
+		json_decref(*json);
+	return status;
+}
+
+/* ---- Showing ----------------------------------------------------------------------------------------------------- */
+
+const char *cli_state_colour(struct str state)
+{
+	static const struct {
+		struct str state;
+		const char *colour;
+	} colours[] = {{STR_INIT("settled"), CLI_GREEN},  {STR_INIT("applied"), CLI_GREEN},
+	               {STR_INIT("pending"), CLI_YELLOW}, {STR_INIT("stuck"), CLI_YELLOW},
+	               {STR_INIT("deleted"), CLI_DIM},    {STR_INIT("superseded"), CLI_DIM},
+	               {STR_INIT("rejected"), CLI_RED},   {STR_INIT("in-doubt"), CLI_RED},
+	               {STR_INIT("diverged"), CLI_RED},   {STR_INIT("rejected-credential"), CLI_RED}};
+	for (size_t i = 0; i < sizeof(colours) / sizeof(colours[0]); i++) {
+		if (str_equal(state, colours[i].state))
+			return colours[i].colour;
+	}
+	return "";
+}
+
+/* What a site that is not present had reported may not be what it has done since. */
+static void put_absence(struct buf *out, const json_t *member)
+{
+	struct str shown = cli_json_text(member, "shown");
+	int64_t since_ms;
+	if (shown.length == 0 || str_equal(shown, STR("present")))
+		return;
+	buf_put(out, STR(" ("));
+	buf_put(out, shown);
+	if (cli_json_time(member, "since", &since_ms)) {
+		buf_put(out, STR(" since "));
+		cli_put_clock(out, since_ms, cli_now_ms());
+	}
+	buf_put_char(out, ')');
+}
+
+static int by_name(const void *a, const void *b)
+{
+	struct str one = cli_json_text(*(json_t *const *)a, "site"), other = cli_json_text(*(json_t *const *)b, "site");
+	size_t length = one.length < other.length ? one.length : other.length;
+	int order = memcmp(one.at, other.at, length);
+	return order ? order : (one.length > other.length) - (one.length < other.length);
+}
+
+void cli_put_members(struct buf *out, const json_t *item)
+{
+	json_t *sorted[LIMIT_REPLICA_MEMBERS], *member;
+	size_t index, count = 0;
+	json_array_foreach(json_object_get(item, "members"), index, member)
+	{
+		if (count < LIMIT_REPLICA_MEMBERS)
+			sorted[count++] = member;
+	}
+	qsort(sorted, count, sizeof(sorted[0]), by_name);
+	for (size_t i = 0; i < count; i++) {
+		double number;
+		buf_put(out, i > 0 ? STR(", ") : STR(""));
+		buf_put(out, cli_json_text(sorted[i], "site"));
+		buf_put_char(out, ' ');
+		buf_put(out, cli_json_text(sorted[i], "state"));
+		if (cli_json_number(sorted[i], "status", &number))
+			buf_printf(out, " %.0f", number);
+		put_absence(out, sorted[i]);
+	}
+}
+
+/* Each time in one piece, over what was there before. An agent that does not answer for a while is waited for. */
+int cli_show_run(const struct cli_show *show)
+{
+	bool clear = show->watch && show->format == CLI_FORMAT_TABLE && isatty(STDOUT_FILENO);
+	for (bool first = true;; first = false) {
+		struct buf out = {0};
+		buf_put(&out, clear ? STR("\033[H\033[J") : STR(""));
+		int status = show->show(show->context, &out);
+		if (status == CLI_FINE)
+			status = cli_print(buf_str(&out));
+		else if (show->watch && !first)
+			status = CLI_FINE;
+		buf_free(&out);
+		if (status != CLI_FINE || !show->watch)
+			return status;
+		nanosleep(&(struct timespec){.tv_sec = WATCH_S}, NULL);
+	}
+}

@@ -1,0 +1,435 @@
+/* Questions, from the loop that has them to src/replica, and their replies back. */
+#include "engine/engine_int.h"
+
+#include "base/check.h"
+#include "base/text.h"
+
+#include <stdlib.h>
+
+enum {
+	LOOKED_AT_ONCE = 64,   /* ids that are read before they are looked at */
+	LOOKED_MOST = 2048,    /* for one page: where few match, a page is short, and the list goes on */
+	CHANGES_AT_ONCE = 256, /* in one reply */
+};
+
+/* From engine_ask() to its reply. */
+struct ask {
+	struct wait wait;      /* first */
+	struct http_task task; /* to the engine, then back */
+	struct arena arena;
+	struct engine_question question;
+	struct engine_reply reply;
+	struct site_snapshot *sites;
+	struct err err;
+};
+
+static void ask_free(struct ask *ask)
+{
+	site_snapshot_drop(ask->sites);
+	if (ask->question.fields.length > 0)
+		explicit_bzero((void *)(uintptr_t)ask->question.fields.at, ask->question.fields.length);
+	arena_free(&ask->arena);
+	free(ask);
+}
+
+/* ---- Back ---------------------------------------------------------------------------------------------------------- */
+
+/* In the loop of the question. */
+static void tell(struct http_task *task)
+{
+	struct ask *ask = (struct ask *)((char *)task - offsetof(struct ask, task));
+	ask->question.done(ask->question.context, &ask->reply);
+	ask_free(ask);
+}
+
+void engine_ask_reply(struct ask *ask, const struct err *failure)
+{
+	struct engine *engine = ask->wait.engine;
+	if (failure && ask->err.code == 0)
+		err_set(&ask->err, ERR_UNAVAILABLE, "the store of this agent cannot be used: %s", failure->text);
+	ask->reply.code = ask->err.code;
+	ask->reply.text = str_of(ask->err.text);
+	ask->reply.self = engine->options.self;
+	if (engine->sites)
+		ask->sites = site_snapshot_keep(engine->sites);
+	ask->reply.sites = ask->sites;
+	ask->task.run = tell;
+	http_loop_post(ask->question.loop, &ask->task);
+}
+
+/* ---- Replicants ---------------------------------------------------------------------------------------------------- */
+
+static const char *const copy_names[ENGINE_COPIES] = {
+	[ENGINE_COPY_SETTLED] = "settled",   [ENGINE_COPY_PENDING] = "pending",   [ENGINE_COPY_STUCK] = "stuck",
+	[ENGINE_COPY_REJECTED] = "rejected", [ENGINE_COPY_IN_DOUBT] = "in-doubt", [ENGINE_COPY_DIVERGED] = "diverged",
+	[ENGINE_COPY_DELETED] = "deleted"};
+
+const char *engine_copy_name(enum engine_copy copy)
+{
+	return copy_names[copy];
+}
+
+enum engine_copy engine_copy_of(const struct replica_view *view, const struct replica_member_view *member)
+{
+	if (member->diverged)
+		return ENGINE_COPY_DIVERGED;
+	if (member->in_doubt > 0)
+		return ENGINE_COPY_IN_DOUBT;
+	if (member->rejected > 0)
+		return ENGINE_COPY_REJECTED;
+	if (member->stuck)
+		return ENGINE_COPY_STUCK;
+	if (!member->settled)
+		return ENGINE_COPY_PENDING;
+	return view->deleted ? ENGINE_COPY_DELETED : ENGINE_COPY_SETTLED;
+}
+
+/* A type is named as the description does, or in short, without what it is in. */
+static bool type_is(struct str type, struct str wanted)
+{
+	if (wanted.length == 0 || str_equal(type, wanted))
+		return true;
+	return type.length > wanted.length &&
+	       (type.at[type.length - wanted.length - 1] == '.' || type.at[type.length - wanted.length - 1] == '/') &&
+	       str_equal(str_make(type.at + type.length - wanted.length, wanted.length), wanted);
+}
+
+static bool is_wanted(const struct ask *ask, site_id site, const struct replica_view *view)
+{
+	const struct engine_question *question = &ask->question;
+	bool member = site == 0, state = question->state < 0;
+	for (uint32_t i = 0; i < view->members_count; i++) {
+		if (site != 0 && view->members[i].site != site)
+			continue;
+		member = true;
+		state |= (int)engine_copy_of(view, &view->members[i]) == question->state;
+	}
+	if (view->deleted && question->state < 0)
+		return false; /* who wants to see what is gone says so */
+	return member && state && (question->service.length == 0 || str_equal(question->service, view->service)) &&
+	       type_is(view->type, question->type);
+}
+
+static void look_at_replicant(struct ask *ask)
+{
+	struct replica_view *view = arena_new(&ask->arena, struct replica_view);
+	if (replica_look(ask->wait.engine->replica, &ask->arena, ask->question.replicant, view) != 0) {
+		err_set(&ask->err, ERR_NOT_FOUND,
+		        "no replicated resource of that id is known at this site; it may be known at others");
+		return;
+	}
+	ask->reply.replicants = view;
+	ask->reply.replicants_count = 1;
+}
+
+static void list_replicants(struct ask *ask, site_id site)
+{
+	struct engine *engine = ask->wait.engine;
+	struct replica_view *views = arena_array(&ask->arena, struct replica_view, ask->question.most);
+	struct replica_id ids[LOOKED_AT_ONCE], last;
+	const struct replica_id *after = ask->question.after_replicant;
+	uint32_t count, found = 0, looked = 0;
+	ask->reply.replicants = views;
+	do {
+		count = replica_list(engine->replica, after, ids, LOOKED_AT_ONCE);
+		for (uint32_t i = 0; i < count; i++) {
+			if (found == ask->question.most || looked == LOOKED_MOST) {
+				ask->reply.more = true;
+				ask->reply.next_replicant = last;
+				break;
+			}
+			looked++;
+			last = ids[i];
+			/* An alias is shown as what it became, where that stands. */
+			if (replica_look(engine->replica, &ask->arena, ids[i], &views[found]) == 0 &&
+			    memcmp(views[found].id.bytes, ids[i].bytes, sizeof(ids[i].bytes)) == 0 &&
+			    is_wanted(ask, site, &views[found]))
+				found++;
+		}
+		after = &last;
+	} while (count == LOOKED_AT_ONCE && !ask->reply.more);
+	ask->reply.replicants_count = found;
+}
+
+/* ---- Operations ---------------------------------------------------------------------------------------------------- */
+
+static void look_at_operation(struct ask *ask)
+{
+	struct replica_op_view *view = arena_new(&ask->arena, struct replica_op_view);
+	if (engine_look_op(ask->wait.engine, &ask->arena, ask->question.operation, view) != 0) {
+		err_set(&ask->err, ERR_NOT_FOUND,
+		        "no operation of that id is known at this site; members of its resource know it, until it is deleted");
+		return;
+	}
+	ask->reply.operations = view;
+	ask->reply.operations_count = 1;
+	engine_is_over(view, ask->question.until, ask->wait.site, &ask->reply.reached);
+}
+
+static bool has_state(const struct ask *ask, site_id site, const struct replica_op_view *view)
+{
+	bool member = site == 0, state = ask->question.state < 0;
+	for (uint32_t i = 0; i < view->members_count; i++) {
+		if (site != 0 && view->members[i].site != site)
+			continue;
+		member = true;
+		state |= (int)view->members[i].state == ask->question.state;
+	}
+	return member && state;
+}
+
+static void list_operations(struct ask *ask, site_id site)
+{
+	struct engine *engine = ask->wait.engine;
+	struct replica_op_view *views = arena_array(&ask->arena, struct replica_op_view, ask->question.most);
+	struct replica_op_id ids[LOOKED_AT_ONCE], last;
+	const struct replica_op_id *after = ask->question.after_operation;
+	uint32_t count, found = 0, looked = 0;
+	ask->reply.operations = views;
+	do {
+		count = replica_list_ops(engine->replica, ask->question.of_replicant ? &ask->question.replicant : NULL, after,
+		                         ids, LOOKED_AT_ONCE);
+		for (uint32_t i = 0; i < count; i++) {
+			if (found == ask->question.most || looked == LOOKED_MOST) {
+				ask->reply.more = true;
+				ask->reply.next_operation = last;
+				break;
+			}
+			looked++;
+			last = ids[i];
+			if (replica_look_op(engine->replica, &ask->arena, ids[i], &views[found]) == 0 &&
+			    has_state(ask, site, &views[found]))
+				found++;
+		}
+		after = &last;
+	} while (count == LOOKED_AT_ONCE && !ask->reply.more);
+	ask->reply.operations_count = found;
+}
+
+/* Fresh credentials for it, if there are any among the fields. */
+static void read_secret(struct ask *ask, struct buf *secret)
+{
+	struct engine *engine = ask->wait.engine;
+	struct replica_view view;
+	bool known = replica_look(engine->replica, &ask->arena, ask->question.operation.replicant, &view) == 0;
+	if (!known || !engine->setup || !engine->setup->about.glue)
+		return;
+	const struct glue_service *service = glue_service_find(engine->setup->about.glue, view.service);
+	if (engine_secret_make(service, ask->question.fields, secret, NULL) != 0)
+		buf_clear(secret); /* nobody says who asks: it stays as it was */
+}
+
+static void judge(struct ask *ask)
+{
+	struct engine *engine = ask->wait.engine;
+	struct buf secret = {0};
+	look_at_operation(ask);
+	if (ask->err.code)
+		return;
+	read_secret(ask, &secret);
+	ask->reply.operations_count = 0;
+	int code = replica_judge(engine->replica, ask->question.operation, ask->question.verdict, buf_str(&secret),
+	                         engine_now(), &ask->err);
+	if (code == 0) {
+		look_at_operation(ask);
+		ask->err = (struct err){0}; /* what was withheld is another operation from now on, or none */
+	} else if (code == ERR_NOT_FOUND || code == ERR_INVALID) {
+		ask->err.code = ERR_CONFLICT; /* it is there, but there is nothing to say of it */
+	}
+	if (secret.at)
+		explicit_bzero(secret.at, secret.length);
+	buf_free(&secret);
+}
+
+/* ---- Changes ------------------------------------------------------------------------------------------------------- */
+
+static void read_changes(struct ask *ask)
+{
+	const struct changes *changes = &ask->wait.engine->changes;
+	uint64_t after = ask->question.after;
+	ask->reply.last = changes->last;
+	if (ask->question.from_now)
+		return;
+	if (after < changes->before || after > changes->last) {
+		ask->reply.reset = true;
+		return;
+	}
+	uint64_t count = changes->last - after < CHANGES_AT_ONCE ? changes->last - after : CHANGES_AT_ONCE;
+	struct engine_change *found = arena_array(&ask->arena, struct engine_change, count);
+	for (uint64_t i = 0; i < count; i++)
+		found[i] = changes->ring[(after + 1 + i) % LIMIT_ENGINE_CHANGES];
+	ask->reply.changes = found;
+	ask->reply.changes_count = (uint32_t)count;
+	ask->reply.last = after + count;
+}
+
+/* ---- In ------------------------------------------------------------------------------------------------------------ */
+
+static int find_site(struct ask *ask, site_id *site)
+{
+	const struct site_snapshot *sites = ask->wait.engine->sites;
+	struct str name = ask->question.site;
+	*site = 0;
+	if (name.length == 0)
+		return 0;
+	for (uint32_t i = 0; sites && i < sites->places_count; i++)
+		if (str_equal(sites->places[i].name, name))
+			*site = sites->places[i].id;
+	if (*site != 0)
+		return 0;
+	return err_set(&ask->err, ERR_INVALID, "no site `%.*s` is known; `cheops sites` lists those that are",
+	               STR_FMT(utf8_truncate(name, LIMIT_NAME_SHOWN_BYTES)));
+}
+
+static bool is_member(const struct replica_op_view *view, site_id site)
+{
+	for (uint32_t i = 0; i < view->members_count; i++)
+		if (view->members[i].site == site)
+			return true;
+	return false;
+}
+
+/* True: it waits. */
+static bool answer(struct ask *ask)
+{
+	struct engine *engine = ask->wait.engine;
+	site_id site;
+	if (!engine->replica)
+		return err_set(&ask->err, ERR_UNAVAILABLE, "the store of this agent cannot be used; see its log") == 0;
+	if (find_site(ask, &site) != 0)
+		return false;
+	switch (ask->question.kind) {
+	case ENGINE_ASK_REPLICANT: look_at_replicant(ask); break;
+	case ENGINE_ASK_REPLICANTS: list_replicants(ask, site); break;
+	case ENGINE_ASK_OPERATIONS: list_operations(ask, site); break;
+	case ENGINE_ASK_JUDGE: judge(ask); break;
+	case ENGINE_ASK_OPERATION:
+		ask->wait.op = ask->question.operation;
+		ask->wait.until = ask->question.until;
+		ask->wait.site = site;
+		look_at_operation(ask);
+		if (ask->err.code)
+			break;
+		if (site != 0 && !is_member(ask->reply.operations, site)) {
+			err_set(&ask->err, ERR_INVALID, "`%.*s` is no member of the resource, and never has the operation",
+			        STR_FMT(utf8_truncate(ask->question.site, LIMIT_NAME_SHOWN_BYTES)));
+			break;
+		}
+		return !engine_is_over(ask->reply.operations, ask->question.until, site, &ask->reply.reached);
+	case ENGINE_ASK_CHANGES:
+		ask->wait.any = true;
+		read_changes(ask);
+		return ask->reply.changes_count == 0 && !ask->reply.reset && !ask->question.from_now;
+	}
+	return false;
+}
+
+/* What was seen may have been put just now: nobody hears of it before it is durable. */
+static void hold_reply(struct ask *ask)
+{
+	struct action *action = calloc(1, sizeof(*action));
+	CHECK(action);
+	action->kind = ACTION_REPLY;
+	action->ask = ask;
+	engine_hold(ask->wait.engine, action);
+	engine_changed(ask->wait.engine);
+}
+
+/* What it waited for has come, or its time is over. */
+static void over(struct wait *wait)
+{
+	struct ask *ask = (struct ask *)wait;
+	answer(ask);
+	hold_reply(ask);
+}
+
+/* In the engine's thread. */
+static void take(struct http_task *task)
+{
+	struct ask *ask = (struct ask *)((char *)task - offsetof(struct ask, task));
+	struct engine *engine = ask->wait.engine;
+	ask->wait.over = over;
+	bool waits = answer(ask) && ask->question.timeout_ms > 0;
+	if (waits && engine_wait_start(engine, &ask->wait, ask->question.timeout_ms)) {
+		engine_changed(engine); /* looking has begun a session */
+		return;
+	}
+	if (waits)
+		err_set(&ask->err, ERR_LIMIT, "%d requests wait for something to happen already", LIMIT_ENGINE_WAITS);
+	hold_reply(ask);
+}
+
+static struct str copy(struct arena *arena, struct str text)
+{
+	return str_make(arena_copy(arena, text.at, text.length), text.length);
+}
+
+void engine_ask(struct engine *engine, const struct engine_question *question)
+{
+	struct ask *ask = calloc(1, sizeof(*ask));
+	CHECK(ask);
+	arena_init(&ask->arena, 0);
+	ask->wait.engine = engine;
+	ask->question = *question;
+	ask->question.service = copy(&ask->arena, question->service);
+	ask->question.type = copy(&ask->arena, question->type);
+	ask->question.site = copy(&ask->arena, question->site);
+	ask->question.fields = copy(&ask->arena, question->fields);
+	if (question->after_replicant) {
+		struct replica_id *after = arena_new(&ask->arena, struct replica_id);
+		*after = *question->after_replicant;
+		ask->question.after_replicant = after;
+	}
+	if (question->after_operation) {
+		struct replica_op_id *after = arena_new(&ask->arena, struct replica_op_id);
+		*after = *question->after_operation;
+		ask->question.after_operation = after;
+	}
+	ask->task.run = take;
+	http_loop_post(engine->loop, &ask->task);
+}
+
+void engine_ask_drop(struct ask *ask)
+{
+	if (ask->question.dropped)
+		ask->question.dropped(ask->question.context);
+	ask_free(ask);
+}
+
+void engine_asks_drop(struct engine *engine)
+{
+	for (struct wait *wait = engine->waits, *next; wait; wait = next) {
+		next = wait->next;
+		engine_wait_end(wait);
+		if (wait->over == over)
+			engine_ask_drop((struct ask *)wait);
+	}
+}
+
+/* ---- Figures ------------------------------------------------------------------------------------------------------- */
+
+void engine_figures_note(struct engine *engine)
+{
+	struct engine_figures figures = {.commit_failures = engine->commit_failures,
+	                                 .changes = engine->changes.last - engine->changes.first};
+	if (engine->replica)
+		figures.replica = replica_counters(engine->replica);
+	pthread_mutex_lock(&engine->figures_lock);
+	engine->figures = figures;
+	pthread_mutex_unlock(&engine->figures_lock);
+}
+
+void engine_figures(struct engine *engine, struct engine_figures *figures)
+{
+	struct store_usage usage;
+	pthread_mutex_lock(&engine->figures_lock);
+	*figures = engine->figures;
+	pthread_mutex_unlock(&engine->figures_lock);
+	if (store_usage(engine->store, &usage, NULL) != 0)
+		return;
+	figures->commits = usage.commits;
+	figures->store_rows = usage.rows;
+	figures->store_bytes_used = usage.bytes_used;
+	figures->store_bytes_file = usage.bytes_file;
+	figures->store_bytes_most = usage.bytes_most;
+}

@@ -1,0 +1,535 @@
+#include "engine/engine_int.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+struct replica_now engine_now(void)
+{
+	struct timespec mono, wall;
+	clock_gettime(CLOCK_MONOTONIC, &mono);
+	clock_gettime(CLOCK_REALTIME, &wall);
+	return (struct replica_now){(uint64_t)mono.tv_sec * 1000000 + (uint64_t)mono.tv_nsec / 1000,
+	                            (uint64_t)wall.tv_sec * 1000 + (uint64_t)wall.tv_nsec / 1000000};
+}
+
+/* ---- What the replica asks for ------------------------------------------------------------------------------------ */
+
+static struct action *action_new(enum action_kind kind)
+{
+	struct action *action = calloc(1, sizeof(*action));
+	CHECK(action);
+	action->kind = kind;
+	return action;
+}
+
+static void action_free(struct action *action)
+{
+	buf_free(&action->message);
+	free(action);
+}
+
+void engine_hold(struct engine *engine, struct action *action)
+{
+	*engine->last = action;
+	engine->last = &action->next;
+}
+
+static void hold_send(void *context, site_id to, struct str message)
+{
+	struct action *action = action_new(ACTION_SEND);
+	action->to = to;
+	buf_put(&action->message, message);
+	engine_hold(context, action);
+}
+
+static void hold_run(void *context, const struct replica_task *task)
+{
+	struct action *action = action_new(ACTION_RUN);
+	action->run = engine_run_copy(context, task);
+	engine_hold(context, action);
+}
+
+static void hold_answer(void *context, const struct replica_answer *answer)
+{
+	struct engine *engine = context;
+	struct action *action = action_new(ACTION_ANSWER);
+	action->ticket = engine_ticket(engine, answer->ticket);
+	engine_answer_ticket(engine, answer);
+	engine_hold(engine, action);
+}
+
+static void hold_event(void *context, const struct replica_event *event)
+{
+	struct action *action = action_new(ACTION_EVENT);
+	action->event = *event;
+	engine_hold(context, action);
+}
+
+static void hold_fetch(void *context, struct str blob, uint64_t bytes, site_id from)
+{
+	struct action *action = action_new(ACTION_FETCH);
+	buf_put(&action->message, blob);
+	action->bytes = bytes;
+	action->to = from;
+	engine_hold(context, action);
+}
+
+static void hold_drop(void *context, struct str blob)
+{
+	struct action *action = action_new(ACTION_DROP);
+	buf_put(&action->message, blob);
+	engine_hold(context, action);
+}
+
+static bool is_reachable(void *context, site_id site)
+{
+	return engine_reachable(context, site);
+}
+
+static uint64_t draw(void *context)
+{
+	(void)context;
+	uint64_t number;
+	ssize_t got = getrandom(&number, sizeof(number), 0);
+	CHECK(got == sizeof(number));
+	return number;
+}
+
+/* ---- Batches ------------------------------------------------------------------------------------------------------ */
+
+static int start_replica(struct engine *engine, struct err *err);
+
+static void perform(struct engine *engine, struct action *action)
+{
+	switch (action->kind) {
+	case ACTION_SEND: engine_say(engine, action->to, buf_str(&action->message)); break;
+	case ACTION_RUN:
+		engine_ticket_started(engine, action->run);
+		engine_run_start(action->run);
+		break;
+	case ACTION_ANSWER:
+		if (action->ticket)
+			engine_ticket_answered(action->ticket);
+		break;
+	case ACTION_REPLY: engine_ask_reply(action->ask, NULL); break;
+	case ACTION_EVENT: engine_changes_add(engine, &action->event); break;
+	case ACTION_FETCH: engine_fetch(engine, buf_str(&action->message), action->bytes, action->to); break;
+	case ACTION_DROP:
+		engine_blob_release(engine, buf_str(&action->message));
+		engine_changed(engine); /* it has read rows: that session ends with a commit */
+		break;
+	}
+	action_free(action);
+}
+
+/* `err` NULL: the engine ends. */
+static void give_up(struct action *action, const struct err *err)
+{
+	if (action->kind == ACTION_RUN)
+		engine_run_free(action->run);
+	else if (action->kind == ACTION_REPLY && err)
+		engine_ask_reply(action->ask, err);
+	else if (action->kind == ACTION_REPLY)
+		engine_ask_drop(action->ask);
+	action_free(action);
+}
+
+static struct action *take_actions(struct engine *engine)
+{
+	struct action *first = engine->first;
+	engine->first = NULL;
+	engine->last = &engine->first;
+	return first;
+}
+
+/* The store refused: what is on disk is the truth, and everything starts from there. */
+static void start_over(struct engine *engine)
+{
+	struct err err = engine->failure;
+	log_event(engine->options.log, LOG_ERROR, "replicated resources cannot be changed: the store refuses",
+	          LOG_STR("error", str_of(err.text)));
+	for (struct action *action = take_actions(engine), *next; action; action = next) {
+		next = action->next;
+		give_up(action, &err);
+	}
+	engine_tickets_fail(engine, &err);
+	replica_free(engine->replica);
+	engine->replica = NULL;
+	engine->failure = (struct err){0};
+	http_timer_clear(engine->loop, &engine->timer);
+	http_timer_set(engine->loop, &engine->timer, ENGINE_AGAIN_MS);
+}
+
+/* A disk that was full may have room again. */
+static void try_again(struct engine *engine)
+{
+	struct err err = {0};
+	if (start_replica(engine, &err) == 0)
+		return;
+	log_event(engine->options.log, LOG_ERROR, "replicated resources are not available",
+	          LOG_STR("error", str_of(err.text)));
+	if (engine->session)
+		store_abort(engine->session);
+	engine->session = NULL;
+	engine->failure = (struct err){0};
+	http_timer_set(engine->loop, &engine->timer, ENGINE_AGAIN_MS);
+}
+
+static void set_timer(struct engine *engine)
+{
+	uint64_t due_us = replica_due(engine->replica), now_us = engine_now().us;
+	http_timer_clear(engine->loop, &engine->timer);
+	if (due_us != UINT64_MAX)
+		http_timer_set(engine->loop, &engine->timer, due_us > now_us ? (due_us - now_us) / 1000 : 0);
+}
+
+static int commit(struct engine *engine)
+{
+	struct store_session *session = engine->session;
+	engine->session = NULL;
+	if (session && engine->failure.code)
+		store_abort(session);
+	else if (session && engine_blobs_sync(engine, &engine->failure) != 0)
+		store_abort(session);
+	else if (session)
+		store_commit(session, &engine->failure);
+	engine->commit_failures += engine->failure.code != 0;
+	return engine->failure.code;
+}
+
+static void flush(struct http_task *task)
+{
+	struct engine *engine = (struct engine *)((char *)task - offsetof(struct engine, flush));
+	engine->flushing = false;
+	if (commit(engine) != 0) {
+		start_over(engine);
+		return;
+	}
+	for (struct action *action = take_actions(engine), *next; action; action = next) {
+		next = action->next;
+		perform(engine, action);
+	}
+	engine_waits_review(engine);
+	engine_figures_note(engine);
+	if (engine->replica)
+		set_timer(engine);
+	engine_sessions_review(engine);
+}
+
+void engine_changed(struct engine *engine)
+{
+	if (engine->flushing)
+		return;
+	engine->flushing = true;
+	http_loop_post(engine->loop, &engine->flush);
+}
+
+static void tick(struct http_timer *timer)
+{
+	struct engine *engine = (struct engine *)((char *)timer - offsetof(struct engine, timer));
+	if (!engine->replica) {
+		try_again(engine);
+		return;
+	}
+	replica_tick(engine->replica, engine_now());
+	engine_changed(engine);
+}
+
+/* ---- Setups -------------------------------------------------------------------------------------------------------- */
+
+struct setup *engine_setup_keep(struct setup *setup)
+{
+	setup->references++;
+	return setup;
+}
+
+void engine_setup_drop(struct setup *setup)
+{
+	if (!setup || --setup->references > 0)
+		return;
+	if (setup->about.release)
+		setup->about.release(setup->about.owner);
+	free(setup);
+}
+
+/* ---- From other threads -------------------------------------------------------------------------------------------- */
+
+struct errand {
+	struct http_task task;
+	struct engine *engine;
+	struct engine_setup setup;
+	struct site_snapshot *sites;
+	struct http_tls *client;
+	site_id from;
+	struct buf message;
+};
+
+static void post(struct engine *engine, void (*run)(struct http_task *task), const struct errand *what)
+{
+	struct errand *errand = calloc(1, sizeof(*errand));
+	CHECK(errand);
+	*errand = *what;
+	errand->task = (struct http_task){.run = run};
+	errand->engine = engine;
+	http_loop_post(engine->loop, &errand->task);
+}
+
+static void take_setup(struct http_task *task)
+{
+	struct errand *errand = (struct errand *)task;
+	struct engine *engine = errand->engine;
+	struct setup *setup = calloc(1, sizeof(*setup));
+	CHECK(setup);
+	*setup = (struct setup){errand->setup, 1};
+	engine_setup_drop(engine->setup);
+	engine->setup = setup;
+	free(errand);
+}
+
+void engine_configure(struct engine *engine, const struct engine_setup *setup)
+{
+	post(engine, take_setup, &(struct errand){.setup = *setup});
+}
+
+/* Those that have come within reach are told at once what waits for them. */
+static void meet(struct engine *engine, struct site_snapshot *before)
+{
+	for (uint32_t i = 0; i < engine->sites->places_count; i++) {
+		const struct site_place *place = &engine->sites->places[i];
+		uint32_t was = before ? site_snapshot_find(before, place->id) : SCOPE_NO_INDEX;
+		bool met = was != SCOPE_NO_INDEX && before->places[was].state == place->state;
+		if (place->id != engine->options.self && !met && engine_reachable(engine, place->id))
+			replica_met(engine->replica, place->id, engine_now());
+	}
+	for (uint32_t i = 0; i < engine->sites->removed_count; i++)
+		if (!before || !site_snapshot_is_removed(before, engine->sites->removed[i]))
+			replica_site_removed(engine->replica, engine->sites->removed[i], engine_now());
+	engine_changed(engine);
+	engine_fetches_hurry(engine);
+}
+
+static void drop_sites(struct site_snapshot *sites, struct http_tls *client)
+{
+	if (sites)
+		site_snapshot_drop(sites);
+	if (client)
+		http_tls_drop(client);
+}
+
+static void take_sites(struct http_task *task)
+{
+	struct errand *errand = (struct errand *)task;
+	struct engine *engine = errand->engine;
+	struct site_snapshot *before = engine->sites;
+	struct http_tls *client = engine->client;
+	engine->sites = errand->sites;
+	engine->client = errand->client;
+	if (engine->replica)
+		meet(engine, before);
+	drop_sites(before, client);
+	free(errand);
+}
+
+void engine_set_sites(struct engine *engine, struct site_snapshot *sites, struct http_tls *client)
+{
+	post(engine, take_sites, &(struct errand){.sites = sites, .client = client});
+}
+
+static void take_message(struct http_task *task)
+{
+	struct errand *errand = (struct errand *)task;
+	struct engine *engine = errand->engine;
+	if (engine->replica) {
+		replica_receive(engine->replica, errand->from, buf_str(&errand->message), engine_now());
+		engine_changed(engine);
+	}
+	buf_free(&errand->message);
+	free(errand);
+}
+
+void engine_receive(struct engine *engine, site_id from, struct str message)
+{
+	struct errand errand = {.from = from};
+	buf_put(&errand.message, message);
+	post(engine, take_message, &errand);
+}
+
+/* ---- Life ---------------------------------------------------------------------------------------------------------- */
+
+static bool note_one(void *context, struct str key, struct str row)
+{
+	(void)key;
+	(void)row;
+	atomic_store(&((struct engine *)context)->any, true);
+	return false;
+}
+
+static int start_replica(struct engine *engine, struct err *err)
+{
+	struct replica_options options = replica_options_default();
+	options.self = engine->options.self;
+	options.hash_key = engine->options.hash_key;
+	struct replica_host host = {.context = engine,
+	                            .get = engine_row_get,
+	                            .put = engine_row_put,
+	                            .remove = engine_row_remove,
+	                            .scan = engine_row_scan,
+	                            .send = hold_send,
+	                            .execute = hold_run,
+	                            .answer = hold_answer,
+	                            .fetch = hold_fetch,
+	                            .drop = hold_drop,
+	                            .event = hold_event,
+	                            .reachable = is_reachable,
+	                            .random = draw};
+	int code = replica_new(&engine->replica, &options, &host, engine_now(), err);
+	if (code == 0)
+		engine_row_scan(engine, REPLICA_REPLICANTS, STR(""), STR(""), note_one, engine);
+	if (code == 0)
+		engine_changed(engine);
+	return code;
+}
+
+static void *run_thread(void *context)
+{
+	struct engine *engine = context;
+	http_loop_run(engine->loop);
+	/* Here, since a session is of one thread: what was put and not committed is as if it had never been. */
+	if (engine->session)
+		store_abort(engine->session);
+	engine->session = NULL;
+	return NULL;
+}
+
+static void *run_disk(void *context)
+{
+	struct engine *engine = context;
+	http_loop_run(engine->disk);
+	return NULL;
+}
+
+/* The jobs that it still has are done, or disposed of: nobody waits for them any more. */
+static void stop_disk(struct engine *engine)
+{
+	atomic_store(&engine->disk_stopping, true);
+	if (engine->disk_started) {
+		http_loop_stop(engine->disk);
+		pthread_join(engine->disk_thread, NULL);
+	}
+	if (engine->disk)
+		http_loop_free(engine->disk);
+}
+
+/* What nobody will do any more. */
+static void drop_all(struct engine *engine)
+{
+	if (engine->session)
+		store_abort(engine->session);
+	engine->session = NULL;
+	for (struct action *action = take_actions(engine), *next; action; action = next) {
+		next = action->next;
+		give_up(action, NULL);
+	}
+	engine_asks_drop(engine);
+	while (engine->tickets)
+		engine_ticket_drop(engine->tickets);
+}
+
+static void release(struct engine *engine)
+{
+	drop_all(engine);
+	while (engine->runs)
+		engine_run_free(engine->runs);
+	engine_talks_free(engine);
+	engine_sessions_free(engine);
+	engine_fetches_free(engine);
+	if (engine->replica)
+		replica_free(engine->replica);
+	http_pool_free(engine->pool);
+	drop_sites(engine->sites, engine->client);
+	engine_setup_drop(engine->setup);
+	stop_disk(engine); /* before the loop that it may post to */
+	if (engine->loop)
+		http_loop_free(engine->loop);
+	pthread_mutex_destroy(&engine->spools_lock);
+	if (engine->blobs >= 0)
+		close(engine->blobs);
+	if (engine->store)
+		store_close(engine->store);
+	pthread_mutex_destroy(&engine->figures_lock);
+	trust_box_free(engine->box);
+	buf_free(&engine->place);
+	buf_free(&engine->sealed);
+	free(engine);
+}
+
+int engine_open(struct engine **out, const struct engine_options *options, struct err *err)
+{
+	struct engine *engine = calloc(1, sizeof(*engine));
+	CHECK(engine);
+	engine->options = *options;
+	engine->last = &engine->first;
+	engine->flush.run = flush;
+	engine->timer.fire = tick;
+	pthread_mutex_init(&engine->figures_lock, NULL);
+	engine_changes_start(engine);
+	engine->blobs = -1;
+	pthread_mutex_init(&engine->spools_lock, NULL);
+	struct store_options store = {
+		.schema = &engine_schema, .folder = options->folder, .bytes_most = options->bytes_most};
+	int code = trust_box_new(&engine->box, options->key, err);
+	if (code == 0)
+		code = store_open(&engine->store, &store, err);
+	engine->options.key = STR("");
+	if (code == 0)
+		code = engine_blobs_open(engine, err);
+	if (code == 0)
+		code = http_loop_new(&engine->loop, err);
+	if (code == 0)
+		code = http_loop_new(&engine->disk, err);
+	if (code == 0) {
+		engine->pool = http_pool_new(engine->loop);
+		code = start_replica(engine, err);
+		if (code == 0)
+			engine_blobs_sweep(engine);
+		if (code == 0 && commit(engine) != 0) { /* here, since a session is of one thread */
+			*err = engine->failure;
+			code = err->code;
+		}
+	}
+	int failed = code == 0 ? pthread_create(&engine->disk_thread, NULL, run_disk, engine) : 0;
+	engine->disk_started = code == 0 && failed == 0;
+	if (code == 0 && failed == 0)
+		failed = pthread_create(&engine->thread, NULL, run_thread, engine);
+	if (failed)
+		code = err_set(err, ERR_IO, "cannot start a thread: %s", strerror(failed));
+	if (code)
+		release(engine);
+	else
+		*out = engine;
+	return code;
+}
+
+void engine_stop(struct engine *engine)
+{
+	if (!engine || engine->stopped)
+		return;
+	engine->stopped = true;
+	http_loop_stop(engine->loop);
+	pthread_join(engine->thread, NULL);
+	http_loop_finish(engine->loop); /* what was posted meanwhile: it is freed, or kept until here */
+	drop_all(engine);
+}
+
+void engine_close(struct engine *engine)
+{
+	if (!engine)
+		return;
+	engine_stop(engine);
+	http_loop_finish(engine->loop);
+	release(engine);
+}

@@ -1,0 +1,190 @@
+/* Engine: replicated resources as they really run (DESIGN 7). It is the shell of src/replica: one thread with a loop that
+ * keeps its rows (src/store), runs operations at the services of this site, and talks to the agents of other members.
+ *
+ * One write of a user, when all goes well:
+ *   1. a loop of the data plane has read the request and hands it over: engine_submit()
+ *   2. the engine reads it with the description, puts meta-ids where local ones stand, and gives it to src/replica
+ *   3. what was put is committed, together with whatever else came meanwhile (group commit); then what was asked for is done
+ *   4. the operation runs at the local service, with local ids; its outcome goes to src/replica, and is committed
+ *   5. the service's answer, with meta-ids, goes back to the loop; the operation goes to the other members
+ *
+ * What goes wrong:
+ *   the store refuses a commit (disk full, broken)   nothing that waited for it happens; users are told; src/replica starts anew
+ *                                                    from what is on disk. Requests that touch no replica go on
+ *   the service cannot be reached, or answers 4xx    its answer is the user's; nothing of the operation stays
+ *   the agent is killed between 3 and 5              what had been sent is found out at the next start (in doubt)
+ *
+ * Data-plane loops read ids from the store themselves (engine_find()): they never wait for this thread.
+ */
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+#include "glue/glue.h"
+#include "http/http.h"
+#include "replica/replica.h"
+#include "site/site.h"
+
+#include "base/log.h"
+
+struct engine;
+
+struct engine_options {
+	const char *folder; /* of the store */
+	site_id self;
+	const struct log *log;
+	struct hash_key hash_key;
+	struct str key;      /* for what is kept secret on disk: trust_box_key_make() */
+	uint64_t bytes_most; /* of the store; 0: its default */
+};
+
+/* Opens the store and starts the thread. */
+int engine_open(struct engine **out, const struct engine_options *options, struct err *err);
+/* Ends the thread, once those loops do not run any more that it answers to. What is pending is on disk. Whoever waits is told, in
+ * the thread of the caller. What was spooled can still be dropped, and nothing else be asked. */
+void engine_stop(struct engine *engine);
+/* The rest of it. */
+void engine_close(struct engine *engine);
+
+/* ---- What it works with. Any thread; takes effect soon, in the order of the calls. -------------------------------- */
+
+struct engine_service {
+	struct str name;
+	const struct http_address *instances;
+	uint32_t instances_count;
+	struct http_tls *tls;     /* NULL: in the clear */
+	const char *const *names; /* that each instance has to prove */
+	struct str credential;    /* this agent's own: lines of headers; "": none */
+};
+
+/* Everything here lives until release(owner), which runs in the engine's thread, or in the caller's of engine_close(). */
+struct engine_setup {
+	const struct glue *glue;
+	const struct engine_service *services;
+	uint32_t services_count;
+	uint64_t answer_ms; /* for a service to answer; 0: the default */
+	struct str api;     /* HOST:PORT where operations can be followed; "": not known */
+	void *owner;
+	void (*release)(void *owner);
+};
+
+void engine_configure(struct engine *engine, const struct engine_setup *setup);
+
+/* Who is there, and how to talk to them. Takes over both references; `client` may be NULL. */
+void engine_set_sites(struct engine *engine, struct site_snapshot *sites, struct http_tls *client);
+
+/* What another agent sent; it is known who it is. */
+void engine_receive(struct engine *engine, site_id from, struct str message);
+
+/* ---- Ids, for the data plane --------------------------------------------------------------------------------------- */
+
+struct engine_found {
+	struct replica_id id;
+	bool by_meta_id; /* it was named by its meta-id; otherwise by its local one */
+	bool deleted;    /* it is gone, or on its way */
+	char local_id[LIMIT_REPLICA_NAME_BYTES];
+	size_t local_id_bytes; /* 0: it is not here yet */
+	bool local_id_quoted;
+};
+
+/* Any thread, at once. False: this id is no replica's, or the store cannot be read. `type` is as glue_type_put() has it. */
+bool engine_find(struct engine *engine, struct str service, struct str type, struct str id, struct engine_found *found);
+
+/* Are there any replicants here? Where there are none, nothing needs to be looked at. */
+bool engine_has_any(const struct engine *engine);
+
+/* Has any resource of this type a replica here? Otherwise answers need not be looked through. Any thread, at once. */
+bool engine_has_type(struct engine *engine, struct str service, struct str type);
+
+/* Meta-ids in a text become the local ids of this site. */
+struct glue_replacer engine_to_local(struct engine *engine);
+
+/* Local ids become meta-ids; `type` is that of ids that are the item's own, as glue_type_put() has it. */
+struct engine_to_meta {
+	struct engine *engine;
+	struct str service;
+	struct str type;
+};
+struct glue_replacer engine_to_meta(struct engine_to_meta *context);
+
+/* Waits until this site has seen what a session had (`Cheops-Session`), or the time is over. Any thread. */
+struct engine_await {
+	struct str session;
+	uint64_t limit_ms;
+	struct http_loop *loop;
+	void (*done)(void *context, bool met); /* in that loop, once */
+	void *context;
+};
+
+void engine_await(struct engine *engine, const struct engine_await *await);
+/* The value of a field in "Name: value\r\n" lines; "" if it is not there. */
+struct str engine_field(struct str fields, struct str name);
+
+/* ---- Bodies that are too long to be held --------------------------------------------------------------------------- */
+
+/* Bytes on their way to a file, which another thread writes (spool.c). All calls are for the owner's thread. */
+struct engine_spool;
+
+struct engine_spool_options {
+	struct http_loop *loop;       /* of the owner */
+	void (*moved)(void *context); /* in that loop: the disk has done something, look at the state */
+	void *context;
+};
+
+enum engine_spool_state {
+	ENGINE_SPOOL_OPEN,     /* it takes more; or it was ended, and is not done yet */
+	ENGINE_SPOOL_FULL,     /* not now */
+	ENGINE_SPOOL_RESUMING, /* what was there is read */
+	ENGINE_SPOOL_DONE,     /* durable: it goes with engine_submit() */
+	ENGINE_SPOOL_FAILED,   /* ERR_LIMIT: the disk is full */
+};
+
+struct engine_spool *engine_spool_new(struct engine *engine, const struct engine_spool_options *options);
+/* Copies. False: it is full now; moved() will tell. */
+bool engine_spool_put(struct engine_spool *spool, struct str bytes);
+void engine_spool_end(struct engine_spool *spool);
+enum engine_spool_state engine_spool_state(struct engine_spool *spool, struct err *err);
+uint64_t engine_spool_bytes(const struct engine_spool *spool);
+/* Whatever its state; no moved() after it, and no file. NULL is fine. */
+void engine_spool_drop(struct engine_spool *spool);
+
+/* Any thread: may there be room for so many bytes? */
+bool engine_has_room(const struct engine *engine, uint64_t bytes);
+
+/* Any thread: the file of a blob, named in hexadecimal, for another site; the caller closes it. -1: there is none, or that
+ * site is no member of a replicant that needs it. */
+int engine_blob_serve(struct engine *engine, struct str name, site_id to, uint64_t *bytes);
+
+/* ---- Requests that change replicas ---------------------------------------------------------------------------------- */
+
+struct engine_answer {
+	int code;        /* 0; or why there is none: then `problem` and `detail` say what the user is told */
+	unsigned status; /* to the user */
+	const char *problem;
+	struct str detail;
+	struct str fields; /* complete lines */
+	struct str body;
+};
+
+struct engine_request {
+	struct str service;
+	struct str method;
+	struct str target;
+	struct str fields; /* "Name: value\r\n" each: what is to travel, and what says who asks */
+	struct str content_type;
+	struct str body;
+	struct engine_spool *spool; /* DONE: the body is there; the engine takes it over. NULL: `body` is all of it */
+	const site_id *members;     /* of a replicant that is to be made; none: an operation on `replicant` */
+	uint32_t members_count;
+	enum replica_consistency consistency;
+	struct replica_id replicant;
+	struct str key; /* Idempotency-Key; "" without one */
+	/* In the loop of the request, once; slices live until it returns. */
+	struct http_loop *loop;
+	void (*done)(void *context, const struct engine_answer *answer);
+	void *context;
+};
+
+/* Everything is copied, except for the spool. Any thread; the owner's of the spool. */
+void engine_submit(struct engine *engine, const struct engine_request *request);
+
+#endif

@@ -1,0 +1,384 @@
+/* Inside the engine. All of it belongs to the engine's thread, except where said. */
+#ifndef ENGINE_ENGINE_INT_H
+#define ENGINE_ENGINE_INT_H
+
+#include "engine/ask.h"
+#include "engine/engine.h"
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "store/store.h"
+#include "trust/trust.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum {
+	ENGINE_ANSWER_MS = 60000,      /* for a service to answer, if nothing else is configured */
+	ENGINE_AGAIN_MS = 1000,        /* from a store that refused to the next attempt */
+	ENGINE_PEER_MS = 20000,        /* for another agent to take a message */
+	ENGINE_ANSWER_BYTES = 8 << 20, /* of a service's answer to an operation */
+	ENGINE_FETCHES = 4,            /* blobs that come at a time */
+	ENGINE_BLOB_BYTES = 32,        /* a SHA-256 */
+	ENGINE_BLOB_NAME_BYTES = 2 * ENGINE_BLOB_BYTES + 1,
+	ENGINE_UNSENT_BYTES =
+		8 << 20, /* for one site, while another message to it is under way; more is dropped: it is told again */
+};
+
+#define ENGINE_UPLOAD_PREFIX "upload-"
+#define ENGINE_PART_SUFFIX ".part"
+
+/* ---- Requests as they travel ------------------------------------------------------------------------------------- */
+
+/* "METHOD TARGET\nName: value\n...\n": ids in the target are meta-ids. */
+struct engine_head {
+	struct str method;
+	struct str target;
+	struct str fields; /* the lines, each ended by \r\n */
+	struct str content_type;
+};
+
+void engine_head_put(const struct engine_head *head, struct buf *out);
+/* ERR_CORRUPT. Slices of the text. */
+int engine_head_parse(struct str text, struct engine_head *head, struct err *err);
+
+/* Those that may travel and that `wanted` wants. */
+void engine_fields_put(struct buf *out, struct str fields, bool (*wanted)(void *context, struct str name),
+                       void *context);
+
+/* ---- The setup --------------------------------------------------------------------------------------------------- */
+
+/* Whatever is under way keeps the one that it began with. */
+struct setup {
+	struct engine_setup about;
+	uint32_t references;
+};
+
+struct setup *engine_setup_keep(struct setup *setup);
+void engine_setup_drop(struct setup *setup);
+
+/* ---- What is under way ------------------------------------------------------------------------------------------- */
+
+/* For an operation to get somewhere, or for anything to change; until a time is over. */
+struct wait {
+	struct engine *engine;
+	struct wait *previous, *next; /* while it waits */
+	bool waiting;
+	bool due;    /* to be looked at */
+	bool any;    /* for any change */
+	bool answer; /* for the time alone: whoever has what it waits for ends it */
+	struct replica_op_id op;
+	enum engine_until until;
+	site_id site; /* ENGINE_SITE */
+	struct http_timer timer;
+	void (*over)(struct wait *wait); /* it is so, cannot be, or took too long; may free it */
+};
+
+/* What happened, last: the ring has those after `before`. */
+struct changes {
+	struct engine_change ring[LIMIT_ENGINE_CHANGES];
+	uint64_t first, before, last;
+};
+
+struct preference {
+	bool respond_async;
+	uint64_t wait_s;
+};
+
+/* An operation whose user was answered before the service here was. */
+struct early {
+	uint64_t ticket; /* 0: none */
+	struct replica_op_id op;
+	enum replica_member_state state;
+	uint64_t wall_ms;
+	uint8_t effect;
+	char name[64];
+	size_t name_bytes;
+	int status;
+	char text[512]; /* of what the service said */
+	size_t bytes;
+};
+
+/* A request of a user: from engine_submit() to its answer. */
+struct ticket {
+	struct http_task task; /* to the engine, then back */
+	struct engine *engine;
+	struct ticket *previous, *next; /* of those that the engine has */
+	uint64_t number;
+	struct arena arena; /* of the request */
+	struct engine_request request;
+	struct replica_id replicant;
+	struct setup *setup;
+	struct glue_match match;
+	struct glue_request asked;
+	struct buf type; /* as glue_type_put() has it */
+	struct preference preference;
+	struct wait wait;
+	struct replica_op_id op;
+	uint8_t effect;
+	bool answered; /* the service here was done with it */
+	bool accepted; /* and did it */
+	bool durable;  /* and that is on disk: it waits for others */
+	struct reading *reading;
+	struct engine_spool *spool; /* the body becomes a blob; NULL: it does not, or is one already */
+	uint8_t blob[ENGINE_BLOB_BYTES];
+	uint64_t blob_bytes;
+	bool has_blob;
+	/* what the service answered */
+	unsigned status;
+	struct buf fields;
+	struct buf body;
+	/* the answer */
+	struct engine_answer answer;
+	struct buf answer_fields;
+	struct buf answer_body;
+	struct err err;
+};
+
+/* A request at the local service. */
+struct run {
+	struct engine *engine;
+	struct run *previous, *next;
+	struct arena arena; /* of the task */
+	struct replica_task task;
+	struct replica_class class;
+	struct replica_request request;
+	struct setup *setup;
+	struct glue_match match;
+	struct glue_request asked;
+	struct engine_head head;
+	const struct engine_service *service;
+	struct http_call *call;
+	struct buf target;
+	struct buf body;
+	uint8_t blob[ENGINE_BLOB_BYTES];
+	int fd; /* of the blob, which is the body; -1: `body` is */
+};
+
+enum action_kind { ACTION_SEND, ACTION_RUN, ACTION_ANSWER, ACTION_REPLY, ACTION_EVENT, ACTION_FETCH, ACTION_DROP };
+
+/* What the host was asked to do, until the commit. */
+struct action {
+	struct action *next;
+	enum action_kind kind;
+	site_id to;
+	struct buf message; /* or the blob */
+	uint64_t bytes;
+	struct run *run;
+	struct ticket *ticket;
+	struct ask *ask;
+	struct replica_event event;
+};
+
+/* Messages to one site go one at a time, in order; what comes meanwhile waits. */
+struct talk {
+	struct engine *engine;
+	struct talk *next;
+	site_id site;
+	struct buf waiting; /* length (4 bytes) and bytes of each */
+	size_t next_at;     /* where in it the next one begins */
+	struct http_call *call;
+};
+
+struct engine {
+	struct engine_options options;
+	struct store *store;
+	struct trust_box *box; /* of rows with requests in them */
+	struct buf place;      /* of a row that is being sealed or opened, */
+	struct buf sealed;     /* and what it becomes */
+	struct replica *replica;
+	struct http_loop *loop;
+	pthread_t thread;
+	struct http_pool *pool;
+	struct http_timer timer; /* of the replica */
+	atomic_bool any;         /* replicants are here; any thread reads */
+
+	struct setup *setup; /* NULL: none yet */
+	uint32_t turn;       /* of the instances */
+	struct site_snapshot *sites;
+	struct http_tls *client;
+
+	/* the batch */
+	struct store_session *session; /* what was put since the last commit */
+	struct err failure;            /* of the session: it cannot be committed */
+	struct action *first, **last;
+	struct http_task flush;
+	bool flushing; /* it is posted */
+
+	struct ticket *tickets;
+	uint64_t tickets_made;
+	struct run *runs;
+	struct talk *talks;
+	struct waiter *waiters;
+	bool stopped; /* of the thread that stopped it */
+
+	struct wait *waits;
+	uint32_t waits_count;
+	struct changes changes;
+	struct early early[LIMIT_ENGINE_EARLY];
+	uint64_t early_next;
+	uint64_t commit_failures;
+	pthread_mutex_t figures_lock;
+	struct engine_figures figures; /* as of the last commit; any thread reads */
+
+	/* blobs */
+	int blobs;          /* the folder */
+	bool blobs_changed; /* names in it are not durable yet */
+	struct fetch *fetches;
+	struct http_loop *disk; /* of the spools: its tasks are their jobs */
+	pthread_t disk_thread;
+	bool disk_started;
+	atomic_bool disk_stopping;
+	atomic_uint_least64_t spools_made;
+	pthread_mutex_t spools_lock; /* who has a spool */
+};
+
+/* engine.c */
+struct replica_now engine_now(void);
+/* After anything was told to the replica: what it asked for is done once it is durable. */
+void engine_changed(struct engine *engine);
+void engine_hold(struct engine *engine, struct action *action);
+
+/* rows.c: the tables of src/replica in src/store. */
+extern const struct store_schema engine_schema;
+int engine_row_get(void *context, enum replica_table table, struct str key, struct buf *row);
+void engine_row_put(void *context, enum replica_table table, struct str key, struct str row);
+void engine_row_remove(void *context, enum replica_table table, struct str key);
+int engine_row_scan(void *context, enum replica_table table, struct str prefix, struct str from,
+                    bool (*each)(void *each_context, struct str key, struct str row), void *each_context);
+
+/* Takes a target apart. */
+struct glue_request engine_request_of(struct str service, struct str method, struct str target,
+                                      struct str content_type);
+
+/* ids.c: what stands for what at this site. */
+/* Rewrites a JSON body; what is no JSON stays as it is. */
+void engine_splice(const struct glue_places *places, const struct glue_replacer *replacer, struct str body,
+                   struct buf *out);
+
+/* session.c */
+void engine_sessions_review(struct engine *engine);
+void engine_sessions_free(struct engine *engine);
+
+/* credential.c */
+void engine_credentials_put(const struct glue_service *service, struct str fields, struct buf *out);
+/* What is to travel with an operation. */
+int engine_secret_make(const struct glue_service *service, struct str fields, struct buf *secret, struct err *err);
+/* The headers by which a service is shown who asks. */
+int engine_secret_show(const struct run *run, struct buf *fields, struct err *err);
+
+/* submit.c */
+struct replica_class engine_class(const struct glue_operation *operation);
+void engine_answer_ticket(struct engine *engine, const struct replica_answer *answer);
+struct ticket *engine_ticket(struct engine *engine, uint64_t number);
+void engine_put_replicas(struct ticket *ticket);
+/* To be told instead of an answer; it is still to be finished. */
+__attribute__((format(printf, 4, 5))) void engine_ticket_refuse(struct ticket *ticket, unsigned status,
+                                                                const char *problem, const char *format, ...);
+/* Hands it to src/replica. */
+void engine_ticket_go(struct ticket *ticket);
+/* Sends it back to its loop; it is gone. */
+void engine_ticket_finish(struct ticket *ticket);
+void engine_ticket_drop(struct ticket *ticket);
+/* The store failed: what users wait for is not going to come. */
+void engine_tickets_fail(struct engine *engine, const struct err *err);
+
+/* ask.c */
+void engine_ask_reply(struct ask *ask, const struct err *failure);
+void engine_ask_drop(struct ask *ask);
+void engine_asks_drop(struct engine *engine); /* those that wait */
+void engine_figures_note(struct engine *engine);
+
+/* prefer.c */
+void engine_prefer_read(struct str value, struct preference *preference);
+void engine_ticket_started(struct engine *engine, const struct run *run);
+/* Its answer is durable: goes out now, or when all have it. */
+void engine_ticket_answered(struct ticket *ticket);
+bool engine_ticket_waits(const struct ticket *ticket);
+void engine_early_answered(struct engine *engine, const struct replica_answer *answer);
+/* As replica_look_op(), and of those that were answered early. */
+int engine_look_op(struct engine *engine, struct arena *arena, struct replica_op_id op, struct replica_op_view *view);
+
+/* wait.c */
+/* False: too many wait already. */
+bool engine_wait_start(struct engine *engine, struct wait *wait, uint64_t timeout_ms);
+void engine_wait_end(struct wait *wait);
+void engine_waits_mark(struct engine *engine, const struct replica_id *id); /* something of it has changed */
+void engine_waits_review(struct engine *engine);
+void engine_changes_start(struct engine *engine);
+void engine_changes_add(struct engine *engine, const struct replica_event *event);
+
+/* run.c */
+struct run *engine_run_copy(struct engine *engine, const struct replica_task *task);
+void engine_run_start(struct run *run);
+void engine_run_free(struct run *run);
+/* What became of it; the run is gone. */
+void engine_run_tell(struct run *run, const struct replica_outcome *outcome);
+__attribute__((format(printf, 3, 4))) void engine_run_fail(struct run *run, enum replica_outcome_kind kind,
+                                                           const char *format, ...);
+
+/* One request to the service, with the credentials of the operation; `done` gets the run. */
+struct run_question {
+	const char *method;
+	struct str target;
+	struct str body;
+	bool blob; /* it is in run->fd */
+	bool repeatable;
+	void (*done)(void *context, const struct http_call_answer *answer);
+};
+
+void engine_run_ask(struct run *run, const struct run_question *question);
+
+/* submit_body.c: is the body where it has to be? False: it will be, and the ticket goes on then; or it was refused. */
+bool engine_body_ready(struct ticket *ticket, struct str body);
+struct str engine_body_blob(const struct ticket *ticket);
+/* The ticket is at its end. */
+void engine_body_leave(struct ticket *ticket);
+
+/* spool.c */
+/* A file that may be there already: its bytes count, and it stays when the spool is dropped. */
+struct engine_spool *engine_spool_resume(struct engine *engine, const char *name,
+                                         const struct engine_spool_options *options);
+/* Once it is DONE: */
+struct str engine_spool_hash(const struct engine_spool *spool);
+/* the file gets the name of its content. The spool is still to be dropped. */
+int engine_spool_keep(struct engine_spool *spool, struct err *err);
+/* Drops it, and its file in any case. It is not being written. */
+void engine_spool_discard(struct engine_spool *spool);
+
+/* blobs.c */
+int engine_blobs_open(struct engine *engine, struct err *err);
+/* Removes what no operation needs. Nothing comes or goes meanwhile. */
+void engine_blobs_sweep(struct engine *engine);
+int engine_blobs_sync(struct engine *engine, struct err *err);
+void engine_blob_name(struct str blob, char name[ENGINE_BLOB_NAME_BYTES]);
+bool engine_blob_parse(struct str text, uint8_t blob[ENGINE_BLOB_BYTES]);
+/* -1: it is not here. */
+int engine_blob_open(const struct engine *engine, struct str blob, uint64_t *bytes);
+int engine_blobs_read(const struct engine *engine, struct str blob, struct buf *out, struct err *err);
+/* Whoever needed it has done with it: it goes, unless somebody else needs it. */
+void engine_blob_release(struct engine *engine, struct str blob);
+
+/* fetch.c */
+void engine_fetch(struct engine *engine, struct str blob, uint64_t bytes, site_id from);
+void engine_fetch_end(struct engine *engine, struct str blob);
+/* Sites have come within reach. */
+void engine_fetches_hurry(struct engine *engine);
+void engine_fetches_free(struct engine *engine);
+
+/* find.c: what is there, rather than what is to be done. */
+void engine_inquire(struct run *run);
+void engine_read_state(struct run *run);
+/* The path of the item of that id. */
+void engine_item_put(const struct run *run, struct str id, struct buf *out);
+
+/* talk.c */
+void engine_say(struct engine *engine, site_id to, struct str message);
+void engine_talks_free(struct engine *engine);
+bool engine_reachable(const struct engine *engine, site_id site);
+/* NULL: it is not known. */
+const struct site_place *engine_find_place(const struct engine *engine, site_id site);
+/* Is it the site that is meant? Any site of the mesh would pass the handshake. */
+int engine_check_site(site_id site, struct str certificate_der, struct err *err);
+
+#endif

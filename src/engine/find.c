@@ -1,0 +1,215 @@
+/* What is there: asked of a service after the outcome of an operation was lost, or to give the state to a member that cannot
+ * get to it by itself.
+ *
+ * Inquiring (REPLICA_INQUIRE):
+ *   a create    by the id that its user chose, or by its natural name: it is there, or it is not. Without either nobody can
+ *               tell, and it stays in doubt
+ *   a delete    by the local id: it is gone, or not
+ *   others      nobody can tell
+ * An answer that is neither 2xx nor 404 tells nothing for now, and the question is asked again later.
+ *
+ * The state (REPLICA_READ_STATE): GET of the item; what comes, with meta-ids, becomes the body of a PUT. A type that cannot
+ * be PUT cannot be repaired so.
+ */
+#include "engine/engine_int.h"
+
+#include "base/percent.h"
+
+void engine_item_put(const struct run *run, struct str id, struct buf *out)
+{
+	buf_put(out, run->match.collection);
+	buf_put_char(out, '/');
+	percent_encode(out, id);
+}
+
+/* ---- Places of a body ---------------------------------------------------------------------------------------------- */
+
+struct seen {
+	struct buf id;
+	bool id_quoted;
+	struct buf name;
+};
+
+static bool note(void *context, const struct glue_place *place, struct buf *value, bool *quoted)
+{
+	(void)value;
+	(void)quoted;
+	struct seen *seen = context;
+	if (place->kind == GLUE_PLACE_ID && seen->id.length == 0) {
+		buf_put(&seen->id, place->value);
+		seen->id_quoted = place->quoted;
+	}
+	if (place->kind == GLUE_PLACE_NAME && seen->name.length == 0)
+		buf_put(&seen->name, place->value);
+	return false;
+}
+
+static void look_at(const struct glue_places *places, struct str body, struct seen *seen)
+{
+	struct buf unused = {0};
+	if (places)
+		engine_splice(places, &(struct glue_replacer){seen, note}, body, &unused);
+	buf_free(&unused);
+}
+
+static void seen_free(struct seen *seen)
+{
+	buf_free(&seen->id);
+	buf_free(&seen->name);
+}
+
+static const struct glue_operation *find_operation(const struct glue_type *type, enum glue_effect effect)
+{
+	for (uint32_t i = 0; i < glue_operations_count(type); i++) {
+		const struct glue_operation *operation = glue_operation_at(type, i);
+		if (glue_operation_effect(operation) == effect && glue_facet_number(operation) == 0)
+			return operation;
+	}
+	return NULL;
+}
+
+/* ---- Did it happen? ------------------------------------------------------------------------------------------------ */
+
+static bool tells_nothing(struct run *run, const struct http_call_answer *answer)
+{
+	run->call = NULL;
+	bool clear = answer->code == 0 &&
+	             ((answer->status >= 200 && answer->status < 300) || answer->status == 404 || answer->status == 410);
+	if (!clear)
+		engine_run_fail(run, REPLICA_FAILED, "the service does not say: %s",
+		                answer->code ? answer->err.text : http_reason(answer->status));
+	return !clear;
+}
+
+static void item_told(void *context, const struct http_call_answer *answer)
+{
+	struct run *run = context;
+	if (tells_nothing(run, answer))
+		return;
+	bool there = answer->status < 300, wanted = run->class.effect != ORDER_DELETE;
+	struct seen seen = {0};
+	look_at(there ? glue_answer_places(run->match.operation) : NULL, answer->body, &seen);
+	engine_run_tell(run, &(struct replica_outcome){.kind = there == wanted ? REPLICA_ACCEPTED : REPLICA_REFUSED,
+	                                               .status = (int)answer->status,
+	                                               .local_id = wanted ? buf_str(&seen.id) : STR(""),
+	                                               .local_id_quoted = seen.id_quoted});
+	seen_free(&seen);
+}
+
+static void list_told(void *context, const struct http_call_answer *answer)
+{
+	struct run *run = context;
+	if (tells_nothing(run, answer))
+		return;
+	const struct glue_operation *list = find_operation(run->match.type, GLUE_LIST);
+	struct seen seen = {0};
+	look_at(list && answer->status < 300 ? glue_answer_places(list) : NULL, answer->body, &seen);
+	bool there = seen.id.length > 0;
+	engine_run_tell(run, &(struct replica_outcome){.kind = there ? REPLICA_ACCEPTED : REPLICA_REFUSED,
+	                                               .status = there ? 201 : (int)answer->status,
+	                                               .local_id = buf_str(&seen.id),
+	                                               .local_id_quoted = seen.id_quoted});
+	seen_free(&seen);
+}
+
+static void ask_item(struct run *run, struct str id)
+{
+	buf_clear(&run->target);
+	engine_item_put(run, id, &run->target);
+	engine_run_ask(run, &(struct run_question){
+							.method = "GET", .target = buf_str(&run->target), .repeatable = true, .done = item_told});
+}
+
+/* By the query that the description gives; false: it gives none, or there is no name. */
+static bool ask_by_name(struct run *run)
+{
+	struct seen seen = {0};
+	struct buf query = {0};
+	look_at(glue_request_places(run->match.operation), buf_str(&run->body), &seen);
+	bool can = seen.name.length > 0 && glue_type_names_unique(run->match.type) &&
+	           glue_type_find_put(run->match.type, buf_str(&seen.name), &query);
+	if (can) {
+		buf_clear(&run->target);
+		buf_put(&run->target, run->match.collection);
+		buf_put_char(&run->target, '?');
+		buf_put(&run->target, buf_str(&query));
+	}
+	buf_free(&query);
+	seen_free(&seen);
+	if (can)
+		engine_run_ask(run,
+		               &(struct run_question){
+						   .method = "GET", .target = buf_str(&run->target), .repeatable = true, .done = list_told});
+	return can;
+}
+
+static void ask_by_chosen_id(struct run *run)
+{
+	struct seen seen = {0};
+	look_at(glue_request_places(run->match.operation), buf_str(&run->body), &seen);
+	struct str id = run->match.id.length > 0 ? run->match.id : buf_str(&seen.id);
+	if (id.length > 0)
+		ask_item(run, id);
+	else
+		engine_run_fail(run, REPLICA_UNKNOWN, "the request has no id to ask for");
+	seen_free(&seen);
+}
+
+void engine_inquire(struct run *run)
+{
+	bool creates = run->class.effect == ORDER_CREATE;
+	if (creates && glue_type_identity(run->match.type) == GLUE_CHOSEN)
+		ask_by_chosen_id(run);
+	else if (run->class.effect == ORDER_DELETE && run->task.local_id.length > 0)
+		ask_item(run, run->task.local_id);
+	else if (!creates || !ask_by_name(run))
+		engine_run_fail(run, REPLICA_UNKNOWN, "nothing at the service tells whether this has happened");
+}
+
+/* ---- The state ----------------------------------------------------------------------------------------------------- */
+
+static void state_told(void *context, const struct http_call_answer *answer)
+{
+	struct run *run = context;
+	const struct glue_operation *replace = find_operation(run->match.type, GLUE_REPLACE);
+	const struct glue_operation *read = find_operation(run->match.type, GLUE_READ);
+	run->call = NULL;
+	if (answer->code || answer->status != 200 || !replace || !read) {
+		engine_run_fail(run, answer->code || answer->status >= 500 ? REPLICA_FAILED : REPLICA_REFUSED,
+		                "the state cannot be read: %s", answer->code ? answer->err.text : http_reason(answer->status));
+		return;
+	}
+	struct buf head = {0}, body = {0}, id = {0}, target = {0};
+	struct engine_to_meta to = {run->engine, run->task.service, run->task.type};
+	struct glue_replacer meta = engine_to_meta(&to);
+	engine_splice(glue_answer_places(read), &meta, answer->body, &body);
+	replica_id_put(run->task.op.replicant, &id);
+	engine_item_put(run, buf_str(&id), &target);
+	engine_head_put(
+		&(struct engine_head){STR("PUT"), buf_str(&target), STR("Content-Type: application/json\r\n"), STR("")}, &head);
+	engine_run_tell(run, &(struct replica_outcome){
+							 .kind = REPLICA_ACCEPTED,
+							 .status = 200,
+							 .state = {.head = buf_str(&head), .body = buf_str(&body), .secret = run->request.secret},
+							 .state_class = engine_class(replace)});
+	buf_free(&head);
+	buf_free(&body);
+	buf_free(&id);
+	buf_free(&target);
+}
+
+void engine_read_state(struct run *run)
+{
+	/* There is no request to read it from: the replicant says where it is. */
+	buf_put(&run->target, run->task.collection);
+	buf_put_char(&run->target, '/');
+	percent_encode(&run->target, run->task.local_id);
+	run->asked = engine_request_of(run->task.service, STR("GET"), buf_str(&run->target), STR(""));
+	if (!glue_match(run->setup->about.glue, &run->asked, &run->match) ||
+	    !find_operation(run->match.type, GLUE_REPLACE)) {
+		engine_run_fail(run, REPLICA_REFUSED, "the application has no way to set the whole of it");
+		return;
+	}
+	engine_run_ask(run, &(struct run_question){
+							.method = "GET", .target = buf_str(&run->target), .repeatable = true, .done = state_told});
+}

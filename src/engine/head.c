@@ -1,0 +1,111 @@
+/* A request as it travels between members: the first line, the fields, and nothing of one connection or one site.
+ *
+ *     POST /images\n
+ *     content-type: application/json\r\n
+ *     accept: application/json\r\n
+ */
+#include "engine/engine_int.h"
+
+struct str engine_field(struct str fields, struct str name)
+{
+	while (fields.length > 0) {
+		const char *end = memchr(fields.at, '\n', fields.length);
+		size_t line = end ? (size_t)(end - fields.at) + 1 : fields.length;
+		const char *colon = memchr(fields.at, ':', line);
+		size_t before = colon ? (size_t)(colon - fields.at) : line;
+		if (colon && str_equal_nocase(str_make(fields.at, before), name)) {
+			struct str value = str_make(colon + 1, line - before - 1);
+			while (value.length > 0 && strchr(" \t", value.at[0]))
+				value = str_make(value.at + 1, value.length - 1);
+			while (value.length > 0 && strchr("\r\n \t", value.at[value.length - 1]))
+				value.length--;
+			return value;
+		}
+		fields = str_make(fields.at + line, fields.length - line);
+	}
+	return STR("");
+}
+
+void engine_head_put(const struct engine_head *head, struct buf *out)
+{
+	buf_put(out, head->method);
+	buf_put_char(out, ' ');
+	buf_put(out, head->target);
+	buf_put_char(out, '\n');
+	buf_put(out, head->fields);
+}
+
+/* Of one connection, of one site, or between agents: they have no business in what another site is to run. */
+static bool is_banned(struct str name)
+{
+	static const char *const banned[] = {"connection",        "content-length",   "expect", "forwarded", "host",
+	                                     "keep-alive",        "proxy-connection", "scope",  "te",        "trailer",
+	                                     "transfer-encoding", "upgrade",          "via",    "x-scope"};
+	for (size_t i = 0; i < sizeof(banned) / sizeof(banned[0]); i++)
+		if (str_equal_nocase(name, str_of(banned[i])))
+			return true;
+	static const struct str own = STR_INIT("cheops-");
+	return name.length > own.length && str_equal_nocase(str_make(name.at, own.length), own);
+}
+
+static bool is_token(struct str text)
+{
+	for (size_t i = 0; i < text.length; i++)
+		if (text.at[i] <= ' ' || text.at[i] >= 0x7f || strchr("()<>@,;:\\\"/[]?={}", text.at[i]))
+			return false;
+	return text.length > 0;
+}
+
+static bool is_plain(struct str text)
+{
+	for (size_t i = 0; i < text.length; i++)
+		if (((unsigned char)text.at[i] < ' ' && text.at[i] != '\t') || text.at[i] == 0x7f)
+			return false;
+	return true;
+}
+
+/* "Name: value\r\n", again and again. */
+static int check_fields(struct str fields, struct err *err)
+{
+	while (fields.length > 0) {
+		const char *end = memchr(fields.at, '\n', fields.length);
+		const char *colon = memchr(fields.at, ':', fields.length);
+		if (!end || end == fields.at || end[-1] != '\r' || !colon || colon > end)
+			return err_set(err, ERR_CORRUPT, "a header of an operation's request is cut short");
+		struct str name = str_make(fields.at, (size_t)(colon - fields.at));
+		if (!is_token(name) || !is_plain(str_make(colon + 1, (size_t)(end - 1 - (colon + 1)))) || is_banned(name))
+			return err_set(err, ERR_CORRUPT, "a header of an operation's request may not be there");
+		fields = str_make(end + 1, fields.length - (size_t)(end + 1 - fields.at));
+	}
+	return 0;
+}
+
+int engine_head_parse(struct str text, struct engine_head *head, struct err *err)
+{
+	const char *end = memchr(text.at, '\n', text.length);
+	const char *space = end ? memchr(text.at, ' ', (size_t)(end - text.at)) : NULL;
+	if (!space)
+		return err_set(err, ERR_CORRUPT, "the request of an operation has no first line");
+	head->method = str_make(text.at, (size_t)(space - text.at));
+	head->target = str_make(space + 1, (size_t)(end - space - 1));
+	head->fields = str_make(end + 1, text.length - (size_t)(end + 1 - text.at));
+	bool plain = is_plain(head->target) && !memchr(head->target.at, ' ', head->target.length);
+	if (!is_token(head->method) || head->target.length == 0 || head->target.at[0] != '/' || !plain)
+		return err_set(err, ERR_CORRUPT, "the request of an operation has no good first line");
+	head->content_type = engine_field(head->fields, STR("content-type"));
+	return check_fields(head->fields, err);
+}
+
+void engine_fields_put(struct buf *out, struct str fields, bool (*wanted)(void *context, struct str name),
+                       void *context)
+{
+	while (fields.length > 0) {
+		const char *end = memchr(fields.at, '\n', fields.length);
+		size_t line = end ? (size_t)(end - fields.at) + 1 : fields.length;
+		const char *colon = memchr(fields.at, ':', line);
+		struct str name = str_make(fields.at, colon ? (size_t)(colon - fields.at) : 0);
+		if (is_token(name) && !is_banned(name) && wanted(context, name))
+			buf_put(out, str_make(fields.at, line));
+		fields = str_make(fields.at + line, fields.length - line);
+	}
+}

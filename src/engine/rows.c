@@ -1,0 +1,118 @@
+/* The tables of src/replica in the store.
+ *
+ * All of a batch happens in one writing session, which begins with the first row that is asked for and ends with the commit.
+ * Rows that have requests in them, and so perhaps credentials, are sealed with the key of this site.
+ *
+ * A store that fails is noted; from then on rows are not found and nothing is put, and the batch as a whole is given up.
+ */
+#include "engine/engine_int.h"
+
+static const struct store_table tables[REPLICA_TABLES] = {
+	[REPLICA_REPLICANTS] = {.name = "replicants", .version = 1},
+	[REPLICA_OPERATIONS] = {.name = "operations", .version = 1},
+	[REPLICA_LANES] = {.name = "lanes", .version = 1},
+	[REPLICA_OUTBOX] = {.name = "outbox", .version = 1},
+	[REPLICA_LOCALS] = {.name = "locals", .version = 1},
+	[REPLICA_NAMES] = {.name = "names", .version = 1},
+	[REPLICA_KEYS] = {.name = "keys", .version = 1},
+	[REPLICA_BLOBS] = {.name = "blobs", .version = 1},
+	[REPLICA_META] = {.name = "meta", .version = 1},
+};
+
+const struct store_schema engine_schema = {.tables = tables, .tables_count = REPLICA_TABLES};
+
+static struct store_session *session_of(struct engine *engine)
+{
+	if (!engine->session && engine->failure.code == 0)
+		store_begin_write(engine->store, &engine->session, &engine->failure);
+	return engine->failure.code == 0 ? engine->session : NULL;
+}
+
+static bool is_secret(enum replica_table table)
+{
+	return table == REPLICA_OPERATIONS || table == REPLICA_LANES;
+}
+
+/* A row is bound to its place: the table and the key. */
+static void put_place(struct buf *out, enum replica_table table, struct str key)
+{
+	buf_clear(out);
+	buf_put_char(out, (char)table);
+	buf_put(out, key);
+}
+
+static int open_row(struct engine *engine, enum replica_table table, struct str key, struct str sealed, struct buf *row)
+{
+	if (!is_secret(table)) {
+		buf_put(row, sealed);
+		return 0;
+	}
+	put_place(&engine->place, table, key);
+	return trust_box_open(engine->box, buf_str(&engine->place), sealed, row, &engine->failure);
+}
+
+int engine_row_get(void *context, enum replica_table table, struct str key, struct buf *row)
+{
+	struct engine *engine = context;
+	struct store_session *session = session_of(engine);
+	if (!session)
+		return engine->failure.code;
+	struct str found;
+	struct err err = {0};
+	int code = store_get(session, table, key, &found, &err);
+	if (code == 0)
+		code = open_row(engine, table, key, found, row);
+	else if (code != ERR_NOT_FOUND)
+		engine->failure = err;
+	return code;
+}
+
+void engine_row_put(void *context, enum replica_table table, struct str key, struct str row)
+{
+	struct engine *engine = context;
+	struct store_session *session = session_of(engine);
+	if (is_secret(table)) {
+		put_place(&engine->place, table, key);
+		buf_clear(&engine->sealed);
+		trust_box_seal(engine->box, buf_str(&engine->place), row, &engine->sealed);
+		row = buf_str(&engine->sealed);
+	}
+	if (session && store_put(session, table, key, row, &engine->failure) == 0 && table == REPLICA_REPLICANTS)
+		atomic_store_explicit(&engine->any, true, memory_order_relaxed);
+}
+
+void engine_row_remove(void *context, enum replica_table table, struct str key)
+{
+	struct engine *engine = context;
+	struct store_session *session = session_of(engine);
+	struct err err = {0};
+	if (session && store_delete(session, table, key, &err) != 0 && err.code != ERR_NOT_FOUND)
+		engine->failure = err;
+}
+
+int engine_row_scan(void *context, enum replica_table table, struct str prefix, struct str from,
+                    bool (*each)(void *each_context, struct str key, struct str row), void *each_context)
+{
+	struct engine *engine = context;
+	struct store_session *session = session_of(engine);
+	struct store_cursor *cursor;
+	if (!session)
+		return engine->failure.code;
+	int code = store_scan(session, &(struct store_range){.table = table, .index = -1, .prefix = prefix, .from = from},
+	                      &cursor, &engine->failure);
+	if (code)
+		return code;
+	struct store_row row;
+	struct buf opened = {0};
+	bool more = true;
+	while (more && (code = store_next(cursor, &row, &engine->failure)) > 0) {
+		buf_clear(&opened);
+		code = open_row(engine, table, row.key, row.row, &opened);
+		more = code == 0 && each(each_context, row.key, buf_str(&opened));
+	}
+	if (opened.at)
+		explicit_bzero(opened.at, opened.length);
+	buf_free(&opened);
+	store_cursor_free(cursor);
+	return code < 0 ? code : 0;
+}

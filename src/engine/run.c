@@ -1,0 +1,365 @@
+/* Running an operation at a service of this site.
+ *
+ * The request is taken apart again, its meta-ids become local ids, and it is sent to an instance. Of the answer src/replica
+ * needs to know what it means:
+ *   2xx                                         it had its effect; what was made has this id
+ *   401 and what else the description names     refused for the credential alone
+ *   4xx                                         refused, for good. A 404 or 410 to a delete that comes from elsewhere: done
+ *   408, 425, 429, 502, 503, 504 before an effect, no connection     it may work later
+ *   anything else, or no answer                 nobody knows
+ */
+#include "engine/engine_int.h"
+
+#include "base/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- Life ---------------------------------------------------------------------------------------------------------- */
+
+static struct str copy(struct arena *arena, struct str text)
+{
+	return str_make(arena_copy(arena, text.at, text.length), text.length);
+}
+
+struct run *engine_run_copy(struct engine *engine, const struct replica_task *task)
+{
+	struct run *run = calloc(1, sizeof(*run));
+	CHECK(run);
+	run->engine = engine;
+	arena_init(&run->arena, 0);
+	run->task = *task;
+	run->class = *task->class;
+	run->class.name = copy(&run->arena, task->class->name);
+	run->request = *task->request;
+	run->request.head = copy(&run->arena, task->request->head);
+	run->request.body = copy(&run->arena, task->request->body);
+	run->request.secret = copy(&run->arena, task->request->secret);
+	if (task->request->blob.length == sizeof(run->blob))
+		memcpy(run->blob, task->request->blob.at, sizeof(run->blob));
+	run->request.blob = str_make((const char *)run->blob, task->request->blob.length);
+	run->fd = -1;
+	run->task.class = &run->class;
+	run->task.request = &run->request;
+	run->task.service = copy(&run->arena, task->service);
+	run->task.type = copy(&run->arena, task->type);
+	run->task.collection = copy(&run->arena, task->collection);
+	run->task.local_id = copy(&run->arena, task->local_id);
+	run->next = engine->runs;
+	if (engine->runs)
+		engine->runs->previous = run;
+	engine->runs = run;
+	return run;
+}
+
+void engine_run_free(struct run *run)
+{
+	*(run->previous ? &run->previous->next : &run->engine->runs) = run->next;
+	if (run->next)
+		run->next->previous = run->previous;
+	if (run->call)
+		http_call_cancel(run->call);
+	explicit_bzero((void *)run->request.secret.at, run->request.secret.length);
+	if (run->fd >= 0)
+		close(run->fd);
+	arena_free(&run->arena);
+	engine_setup_drop(run->setup);
+	buf_free(&run->target);
+	buf_free(&run->body);
+	free(run);
+}
+
+void engine_run_tell(struct run *run, const struct replica_outcome *outcome)
+{
+	struct engine *engine = run->engine;
+	if (engine->replica)
+		replica_executed(engine->replica, run->task.number, outcome, engine_now());
+	engine_changed(engine);
+	engine_run_free(run);
+}
+
+void engine_run_fail(struct run *run, enum replica_outcome_kind kind, const char *format, ...)
+{
+	struct buf text = {0};
+	va_list arguments;
+	va_start(arguments, format);
+	buf_vprintf(&text, format, arguments);
+	va_end(arguments);
+	engine_run_tell(run, &(struct replica_outcome){.kind = kind, .answer = buf_str(&text)});
+	buf_free(&text);
+}
+
+/* ---- The answer ---------------------------------------------------------------------------------------------------- */
+
+static enum replica_outcome_kind meaning_of(const struct run *run, unsigned status)
+{
+	if (status >= 200 && status < 300)
+		return REPLICA_ACCEPTED;
+	if (run->match.service && glue_is_credential_fault(run->match.service, (int)status))
+		return REPLICA_CREDENTIAL;
+	bool gone = status == 404 || status == 410;
+	if (gone && run->class.effect == ORDER_DELETE && !run->task.first)
+		return REPLICA_ACCEPTED;
+	if (status == 408 || status == 425 || status == 429 || status == 503)
+		return REPLICA_FAILED;
+	if (status >= 400 && status < 500)
+		return REPLICA_REFUSED;
+	return REPLICA_UNKNOWN;
+}
+
+struct id_taken {
+	struct buf text;
+	bool quoted;
+	bool taken;
+};
+
+static bool take_id(void *context, const struct glue_place *place, struct buf *value, bool *quoted)
+{
+	(void)value;
+	(void)quoted;
+	struct id_taken *id = context;
+	if (place->kind == GLUE_PLACE_ID && !id->taken) {
+		buf_put(&id->text, place->value);
+		id->quoted = place->quoted;
+		id->taken = true;
+	}
+	return false;
+}
+
+/* What was made: by the body, or by where it is. */
+static void find_id(struct run *run, const struct http_call_answer *answer, struct id_taken *id)
+{
+	struct buf unused = {0};
+	const struct glue_places *places = glue_answer_places(run->match.operation);
+	if (places)
+		engine_splice(places, &(struct glue_replacer){id, take_id}, answer->body, &unused);
+	buf_free(&unused);
+	const struct http_field *location = http_find_named(answer->head, STR("location"));
+	if (id->taken || !location)
+		return;
+	struct str link = http_field_value(answer->head, location);
+	size_t from = link.length;
+	while (from > 0 && link.at[from - 1] != '/')
+		from--;
+	buf_put(&id->text, str_make(link.at + from, link.length - from));
+	id->quoted = id->taken = true;
+}
+
+static void put_answer_fields(const struct http_head *head, struct buf *out)
+{
+	for (uint32_t i = 0; i < head->fields_count; i++) {
+		buf_put(out, http_field_name(head, &head->fields[i]));
+		buf_put(out, STR(": "));
+		buf_put(out, http_field_value(head, &head->fields[i]));
+		buf_put(out, STR("\r\n"));
+	}
+}
+
+static void keep_for_user(struct run *run, const struct http_call_answer *answer)
+{
+	struct ticket *ticket = run->task.first ? engine_ticket(run->engine, run->task.ticket) : NULL;
+	if (!ticket)
+		return;
+	ticket->status = answer->status;
+	buf_clear(&ticket->fields);
+	buf_clear(&ticket->body);
+	put_answer_fields(answer->head, &ticket->fields);
+	buf_put(&ticket->body, answer->body);
+}
+
+static void done(void *context, const struct http_call_answer *answer)
+{
+	struct run *run = context;
+	run->call = NULL;
+	if (answer->code) {
+		engine_run_fail(run, answer->sent ? REPLICA_UNKNOWN : REPLICA_FAILED, "%s", answer->err.text);
+		return;
+	}
+	struct id_taken id = {0};
+	struct replica_outcome outcome = {.kind = meaning_of(run, answer->status), .status = (int)answer->status};
+	if (outcome.kind == REPLICA_ACCEPTED && run->class.effect == ORDER_CREATE)
+		find_id(run, answer, &id);
+	keep_for_user(run, answer);
+	outcome.local_id = buf_str(&id.text);
+	outcome.local_id_quoted = id.quoted;
+	outcome.answer =
+		str_make(answer->body.at,
+	             answer->body.length < LIMIT_REPLICA_ANSWER_BYTES ? answer->body.length : LIMIT_REPLICA_ANSWER_BYTES);
+	engine_run_tell(run, &outcome);
+	buf_free(&id.text);
+}
+
+/* ---- The request --------------------------------------------------------------------------------------------------- */
+
+static const struct engine_service *find_service(const struct setup *setup, struct str name)
+{
+	for (uint32_t i = 0; i < setup->about.services_count; i++)
+		if (str_equal(setup->about.services[i].name, name))
+			return &setup->about.services[i];
+	return NULL;
+}
+
+struct glue_request engine_request_of(struct str service, struct str method, struct str target, struct str content_type)
+{
+	const char *query = memchr(target.at, '?', target.length);
+	size_t path = query ? (size_t)(query - target.at) : target.length;
+	return (struct glue_request){.service = service,
+	                             .method = method,
+	                             .path = str_make(target.at, path),
+	                             .query = query ? str_make(query + 1, target.length - path - 1) : STR(""),
+	                             .content_type = content_type};
+}
+
+/* A body that is a blob: read, where ids may be in it; else it will be sent as it is. It was here, or the operation would not
+ * run: if it is gone, it is fetched once more. */
+static int find_blob(struct run *run, struct err *err)
+{
+	struct engine *engine = run->engine;
+	uint64_t bytes = 0;
+	run->fd = engine_blob_open(engine, run->request.blob, &bytes);
+	if (run->fd >= 0 && bytes == run->request.blob_bytes)
+		return 0;
+	if (run->task.op.site != engine->options.self)
+		engine_fetch(engine, run->request.blob, run->request.blob_bytes, run->task.op.site);
+	return err_set(err, ERR_NOT_FOUND, "the file with its body is no longer here");
+}
+
+static bool is_read(const struct run *run)
+{
+	const struct glue_operation *operation = run->match.operation;
+	return run->match.needs_body || (operation && !glue_operation_opaque(operation) && glue_request_places(operation));
+}
+
+/* Its body in memory, if it has to be looked at. */
+static int take_blob(struct run *run, struct err *err)
+{
+	struct buf body = {0};
+	if (run->request.blob.length == 0 || !is_read(run) || run->request.blob_bytes > LIMIT_REPLICA_READ_BYTES)
+		return 0;
+	int code = engine_blobs_read(run->engine, run->request.blob, &body, err);
+	run->request.body = copy(&run->arena, buf_str(&body));
+	buf_free(&body);
+	if (run->fd >= 0)
+		close(run->fd);
+	run->fd = -1;
+	return code;
+}
+
+/* The request as it is sent here: with local ids. */
+static int translate(struct run *run, struct err *err)
+{
+	int code = engine_head_parse(run->request.head, &run->head, err);
+	if (code)
+		return code;
+	run->asked = engine_request_of(run->task.service, run->head.method, run->head.target, run->head.content_type);
+	if (!glue_match(run->setup->about.glue, &run->asked, &run->match))
+		return err_set(err, ERR_INVALID, "the description of the application here has no such path");
+	if (take_blob(run, err) != 0)
+		return ERR_UNAVAILABLE;
+	if (run->match.needs_body && !glue_match_body(run->setup->about.glue, run->request.body, &run->match, err))
+		return ERR_INVALID;
+	struct glue_replacer local = engine_to_local(run->engine);
+	glue_splice_target(&run->match, &run->asked, &local, &run->target);
+	bool opaque = glue_operation_opaque(run->match.operation);
+	engine_splice(opaque ? NULL : glue_request_places(run->match.operation), &local, run->request.body, &run->body);
+	return 0;
+}
+
+/* ---- Sending ------------------------------------------------------------------------------------------------------- */
+
+void engine_run_ask(struct run *run, const struct run_question *question)
+{
+	struct engine *engine = run->engine;
+	const struct engine_service *service = run->service;
+	struct buf fields = {0};
+	struct err err = {0};
+	uint32_t instance = engine->turn++ % service->instances_count;
+	buf_put(&fields, run->head.fields);
+	if (engine_secret_show(run, &fields, &err) != 0) {
+		buf_free(&fields);
+		engine_run_fail(run, REPLICA_CREDENTIAL, "%s", err.text);
+		return;
+	}
+	uint64_t answer_ms = run->setup->about.answer_ms;
+	struct http_call_options options = {.address = service->instances[instance],
+	                                    .tls = service->tls,
+	                                    .tls_name = service->tls ? service->names[instance] : NULL,
+	                                    .method = question->method,
+	                                    .target = question->target,
+	                                    .fields = buf_str(&fields),
+	                                    .body = question->body,
+	                                    .body_fd = run->fd,
+	                                    .body_bytes = question->blob ? run->request.blob_bytes : 0,
+	                                    .pool = engine->pool,
+	                                    .repeatable = question->repeatable,
+	                                    .timeout_ms = answer_ms ? answer_ms : ENGINE_ANSWER_MS,
+	                                    .answer_bytes = ENGINE_ANSWER_BYTES,
+	                                    .done = question->done,
+	                                    .context = run};
+	int code = http_call_start(&run->call, engine->loop, &options, &err);
+	if (fields.at)
+		explicit_bzero(fields.at, fields.length);
+	buf_free(&fields);
+	if (code) {
+		run->call = NULL;
+		engine_run_fail(run, REPLICA_FAILED, "%s", err.text);
+	}
+}
+
+static void send_operation(struct run *run)
+{
+	char method[32];
+	snprintf(method, sizeof(method), "%.*s", STR_FMT(run->head.method));
+	engine_run_ask(run, &(struct run_question){.method = method,
+	                                           .target = buf_str(&run->target),
+	                                           .body = buf_str(&run->body),
+	                                           .blob = run->fd >= 0,
+	                                           .repeatable = run->class.repeatable,
+	                                           .done = done});
+}
+
+/* The create, on what is there already. */
+static void send_as_replace(struct run *run)
+{
+	buf_clear(&run->target);
+	engine_item_put(run, run->task.local_id, &run->target);
+	engine_run_ask(run, &(struct run_question){.method = "PUT",
+	                                           .target = buf_str(&run->target),
+	                                           .body = buf_str(&run->body),
+	                                           .blob = run->fd >= 0,
+	                                           .repeatable = true,
+	                                           .done = done});
+}
+
+void engine_run_start(struct run *run)
+{
+	struct engine *engine = run->engine;
+	struct err err = {0};
+	if (!engine->setup || !engine->setup->about.glue) {
+		engine_run_fail(run, REPLICA_FAILED, "the agent is not configured yet");
+		return;
+	}
+	run->setup = engine_setup_keep(engine->setup);
+	run->service = find_service(run->setup, run->task.service);
+	if (!run->service) {
+		engine_run_fail(run, REPLICA_FAILED, "this site has no service %.*s", STR_FMT(run->task.service));
+		return;
+	}
+	bool runs = run->task.kind == REPLICA_RUN || run->task.kind == REPLICA_RUN_CREATE_AS_REPLACE;
+	if (runs && run->request.blob.length > 0 && find_blob(run, &err) != 0) {
+		engine_run_fail(run, REPLICA_FAILED, "%s", err.text);
+		return;
+	}
+	int code = run->task.kind == REPLICA_READ_STATE ? 0 : translate(run, &err);
+	if (code) {
+		engine_run_fail(run, code == ERR_UNAVAILABLE ? REPLICA_FAILED : REPLICA_REFUSED, "%s", err.text);
+		return;
+	}
+	switch (run->task.kind) {
+	case REPLICA_RUN: send_operation(run); break;
+	case REPLICA_RUN_CREATE_AS_REPLACE: send_as_replace(run); break;
+	case REPLICA_INQUIRE: engine_inquire(run); break;
+	case REPLICA_READ_STATE: engine_read_state(run); break;
+	}
+}

@@ -1,0 +1,465 @@
+/* A user's request: from the loop that read it to src/replica, and its answer back. */
+#include "engine/engine_int.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+
+/* ---- Tickets ------------------------------------------------------------------------------------------------------ */
+
+struct ticket *engine_ticket(struct engine *engine, uint64_t number)
+{
+	for (struct ticket *ticket = engine->tickets; ticket; ticket = ticket->next)
+		if (ticket->number == number)
+			return ticket;
+	return NULL;
+}
+
+static void reading_free(struct reading *reading);
+
+static void ticket_free(struct ticket *ticket)
+{
+	explicit_bzero((void *)ticket->request.fields.at, ticket->request.fields.length);
+	arena_free(&ticket->arena);
+	engine_setup_drop(ticket->setup);
+	buf_free(&ticket->type);
+	buf_free(&ticket->fields);
+	buf_free(&ticket->body);
+	buf_free(&ticket->answer_fields);
+	buf_free(&ticket->answer_body);
+	reading_free(ticket->reading);
+	free(ticket);
+}
+
+static void unlink_ticket(struct ticket *ticket)
+{
+	struct engine *engine = ticket->engine;
+	*(ticket->previous ? &ticket->previous->next : &engine->tickets) = ticket->next;
+	if (ticket->next)
+		ticket->next->previous = ticket->previous;
+	ticket->previous = ticket->next = NULL;
+}
+
+/* In the loop of the request. */
+static void tell(struct http_task *task)
+{
+	struct ticket *ticket = (struct ticket *)task;
+	ticket->answer.fields = buf_str(&ticket->answer_fields);
+	ticket->answer.body = buf_str(&ticket->answer_body);
+	ticket->answer.detail = str_of(ticket->err.text);
+	ticket->request.done(ticket->request.context, &ticket->answer);
+	ticket_free(ticket);
+}
+
+void engine_ticket_finish(struct ticket *ticket)
+{
+	unlink_ticket(ticket);
+	engine_setup_drop(ticket->setup); /* which is for this thread to do */
+	ticket->setup = NULL;
+	engine_body_leave(ticket);
+	ticket->task = (struct http_task){.run = tell};
+	http_loop_post(ticket->request.loop, &ticket->task);
+}
+
+void engine_ticket_refuse(struct ticket *ticket, unsigned status, const char *problem, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	struct buf text = {0};
+	buf_vprintf(&text, format, arguments);
+	va_end(arguments);
+	err_set(&ticket->err, ERR_INVALID, "%s", buf_c(&text));
+	buf_free(&text);
+	ticket->answer.code = ERR_INVALID;
+	ticket->answer.status = status;
+	ticket->answer.problem = problem;
+}
+
+/* The engine ends, and the loops do not run any more: whoever waits is told here and now. */
+void engine_ticket_drop(struct ticket *ticket)
+{
+	engine_wait_end(&ticket->wait);
+	if (!ticket->durable)
+		engine_ticket_refuse(ticket, 503, "store-failed",
+		                     "the agent stops; what is asked may have had an effect at this site");
+	unlink_ticket(ticket);
+	engine_spool_drop(ticket->spool);
+	ticket->spool = NULL;
+	tell(&ticket->task);
+}
+
+void engine_tickets_fail(struct engine *engine, const struct err *err)
+{
+	while (engine->tickets) {
+		struct ticket *ticket = engine->tickets;
+		bool full = err->code == ERR_LIMIT;
+		engine_wait_end(&ticket->wait);
+		if (ticket->durable) {
+			engine_ticket_finish(ticket);
+			continue;
+		}
+		engine_ticket_refuse(ticket, full ? 507 : 503, full ? "store-full" : "store-failed",
+		                     "what is asked could not be kept, and may have had an effect at this site: %s", err->text);
+		engine_ticket_finish(ticket);
+	}
+}
+
+/* ---- In ------------------------------------------------------------------------------------------------------------ */
+
+static bool is_no_credential(void *context, struct str name)
+{
+	static const char *const not_travelling[] = {
+		"if-match",        "if-none-match", "if-unmodified-since", "if-modified-since", "prefer",
+		"idempotency-key", "range",         "user-agent"};
+	const struct glue_service *service = context;
+	for (size_t i = 0; i < sizeof(not_travelling) / sizeof(not_travelling[0]); i++)
+		if (str_equal_nocase(name, str_of(not_travelling[i])))
+			return false;
+	return !service || !glue_is_credential(service, name);
+}
+
+struct reading {
+	struct buf collection;
+	struct buf target; /* with meta-ids */
+	struct buf head;
+	struct buf body;
+	struct buf secret;
+	struct buf name;
+	struct replica_id references[LIMIT_REPLICA_REFERENCES];
+	uint32_t references_count;
+};
+
+static void reading_free(struct reading *reading)
+{
+	if (!reading)
+		return;
+	buf_free(&reading->collection);
+	buf_free(&reading->target);
+	buf_free(&reading->head);
+	buf_free(&reading->body);
+	if (reading->secret.at)
+		explicit_bzero(reading->secret.at, reading->secret.length);
+	buf_free(&reading->secret);
+	buf_free(&reading->name);
+	free(reading);
+}
+
+/* The replicants that a request refers to, and its natural name. */
+static bool note_place(void *context, const struct glue_place *place, struct buf *value, bool *quoted)
+{
+	(void)value;
+	(void)quoted;
+	struct reading *reading = context;
+	struct replica_id id;
+	if (place->kind == GLUE_PLACE_NAME && reading->name.length == 0)
+		buf_put(&reading->name, place->value);
+	if (place->kind == GLUE_PLACE_REFERENCE && reading->references_count < LIMIT_REPLICA_REFERENCES &&
+	    replica_id_parse(place->value, &id))
+		reading->references[reading->references_count++] = id;
+	return false;
+}
+
+static bool read_request(struct ticket *ticket, struct reading *reading)
+{
+	const struct engine_request *request = &ticket->request;
+	struct setup *setup = ticket->engine->setup;
+	struct err err = {0};
+	ticket->asked = engine_request_of(request->service, request->method, request->target, request->content_type);
+	if (!setup || !setup->about.glue || !glue_match(setup->about.glue, &ticket->asked, &ticket->match)) {
+		engine_ticket_refuse(ticket, 400, "not-described", "the description of the application has no such path");
+		return false;
+	}
+	ticket->setup = engine_setup_keep(setup);
+	if (ticket->match.needs_body && !glue_match_body(setup->about.glue, request->body, &ticket->match, &err)) {
+		engine_ticket_refuse(ticket, 400, "not-described", "%s", err.text);
+		return false;
+	}
+	glue_type_put(&ticket->match, &ticket->type);
+	glue_collection_put(&ticket->match, &reading->collection);
+	return true;
+}
+
+/* Ids of this site become meta-ids, credentials go where they are kept secret. */
+static bool translate(struct ticket *ticket, struct reading *reading)
+{
+	const struct engine_request *request = &ticket->request;
+	const struct glue_match *match = &ticket->match;
+	struct engine_to_meta to = {ticket->engine, request->service, buf_str(&ticket->type)};
+	struct glue_replacer meta = engine_to_meta(&to), note = {reading, note_place};
+	glue_splice_target(match, &ticket->asked, &meta, &reading->target);
+	bool opaque = glue_operation_opaque(match->operation);
+	const struct glue_places *places = opaque ? NULL : glue_request_places(match->operation);
+	engine_splice(places, &meta, request->body, &reading->body);
+	struct buf unused = {0};
+	engine_splice(places, &note, buf_str(&reading->body), &unused);
+	buf_free(&unused);
+	struct buf fields = {0};
+	engine_fields_put(&fields, request->fields, is_no_credential, (void *)match->service);
+	engine_head_put(&(struct engine_head){request->method, buf_str(&reading->target), buf_str(&fields), STR("")},
+	                &reading->head);
+	buf_free(&fields);
+	struct err err = {0};
+	if (engine_secret_make(match->service, request->fields, &reading->secret, &err) == 0)
+		return true;
+	engine_ticket_refuse(ticket, 400, "no-user", "%s", err.text);
+	return false;
+}
+
+static uint8_t order_effect(enum glue_effect effect)
+{
+	switch (effect) {
+	case GLUE_CREATE: return ORDER_CREATE;
+	case GLUE_REPLACE: return ORDER_REPLACE;
+	case GLUE_ASSIGN: return ORDER_ASSIGN;
+	case GLUE_DELETE: return ORDER_DELETE;
+	default: return ORDER_RELATIVE;
+	}
+}
+
+struct replica_class engine_class(const struct glue_operation *operation)
+{
+	return (struct replica_class){.name = glue_operation_name(operation),
+	                              .effect = order_effect(glue_operation_effect(operation)),
+	                              .facet = (uint16_t)glue_facet_number(operation),
+	                              .class = (uint8_t)glue_operation_number(operation),
+	                              .repeatable = glue_operation_repeatable(operation)};
+}
+
+/* How concurrent operations of this type are resolved: it stays so for the life of the replicant. */
+static void make_rules(const struct glue_type *type, uint8_t *resolutions, struct order_rules *rules)
+{
+	uint32_t count = glue_operations_count(type);
+	for (uint32_t x = 0; x < count; x++) {
+		for (uint32_t y = 0; y < count; y++) {
+			static const uint8_t names[GLUE_RESOLUTIONS] = {[GLUE_TAKE_ONE] = ORDER_TAKE_ONE,
+			                                                [GLUE_ANY_ORDER] = ORDER_ANY,
+			                                                [GLUE_KEEP_ORDER] = ORDER_KEEP,
+			                                                [GLUE_REVERSE_ORDER] = ORDER_REVERSE};
+			const struct glue_operation *a = glue_operation_at(type, x), *b = glue_operation_at(type, y);
+			resolutions[x * count + y] = names[glue_resolve(type, a, b)];
+		}
+	}
+	*rules = (struct order_rules){
+		.classes = (uint8_t)count, .resolutions = resolutions, .delete_loses = !glue_delete_wins(type)};
+}
+
+static struct replica_id make_id(struct engine *engine)
+{
+	(void)engine;
+	uint64_t random[2];
+	ssize_t got = getrandom(random, sizeof(random), 0);
+	CHECK(got == sizeof(random));
+	return replica_id_make(engine_now().wall_ms, random[0], random[1]);
+}
+
+/* Its body is where it has to be. */
+void engine_ticket_go(struct ticket *ticket)
+{
+	struct reading *reading = ticket->reading;
+	struct engine *engine = ticket->engine;
+	const struct engine_request *request = &ticket->request;
+	uint8_t *resolutions = arena_array(&ticket->arena, uint8_t, LIMIT_REPLICA_CLASSES * LIMIT_REPLICA_CLASSES);
+	struct replica_create create = {.service = request->service,
+	                                .type = buf_str(&ticket->type),
+	                                .collection = buf_str(&reading->collection),
+	                                .members = request->members,
+	                                .members_count = request->members_count,
+	                                .consistency = request->consistency};
+	if (request->members_count > 0) {
+		make_rules(ticket->match.type, resolutions, &create.rules);
+		create.rules.create_replays = glue_operation_replays(ticket->match.operation);
+		if (glue_type_names_unique(ticket->match.type))
+			create.name = buf_str(&reading->name);
+		ticket->replicant = make_id(engine);
+	} else {
+		ticket->replicant = request->replicant;
+	}
+	struct replica_submission submission = {.ticket = ticket->number,
+	                                        .create = request->members_count > 0 ? &create : NULL,
+	                                        .replicant = ticket->replicant,
+	                                        .class = engine_class(ticket->match.operation),
+	                                        .request = {.head = buf_str(&reading->head),
+	                                                    .body = ticket->has_blob ? STR("") : buf_str(&reading->body),
+	                                                    .blob = engine_body_blob(ticket),
+	                                                    .blob_bytes = ticket->blob_bytes,
+	                                                    .secret = buf_str(&reading->secret),
+	                                                    .references = reading->references,
+	                                                    .references_count = reading->references_count},
+	                                        .key = request->key};
+	replica_submit(engine->replica, &submission, engine_now());
+	engine_changed(engine);
+}
+
+/* In the engine's thread. */
+static void take(struct http_task *task)
+{
+	struct ticket *ticket = (struct ticket *)task;
+	struct engine *engine = ticket->engine;
+	ticket->number = ++engine->tickets_made;
+	ticket->next = engine->tickets;
+	if (engine->tickets)
+		engine->tickets->previous = ticket;
+	engine->tickets = ticket;
+	engine_prefer_read(engine_field(ticket->request.fields, STR("prefer")), &ticket->preference);
+	struct reading *reading = ticket->reading = calloc(1, sizeof(*reading));
+	CHECK(reading);
+	ticket->spool = ticket->request.spool;
+	if (!engine->replica)
+		engine_ticket_refuse(ticket, 503, "store-failed", "the store of this agent cannot be used; see its log");
+	else if (read_request(ticket, reading) && translate(ticket, reading) &&
+	         engine_body_ready(ticket, buf_str(&reading->body)))
+		engine_ticket_go(ticket);
+	/* What src/replica has answered is on its way already, after the commit. */
+	if (ticket->answer.code && !ticket->answered)
+		engine_ticket_finish(ticket);
+}
+
+static struct str copy(struct arena *arena, struct str text)
+{
+	return str_make(arena_copy(arena, text.at, text.length), text.length);
+}
+
+void engine_submit(struct engine *engine, const struct engine_request *request)
+{
+	struct ticket *ticket = calloc(1, sizeof(*ticket));
+	CHECK(ticket);
+	arena_init(&ticket->arena, 0);
+	ticket->engine = engine;
+	ticket->request = *request;
+	ticket->request.service = copy(&ticket->arena, request->service);
+	ticket->request.method = copy(&ticket->arena, request->method);
+	ticket->request.target = copy(&ticket->arena, request->target);
+	ticket->request.fields = copy(&ticket->arena, request->fields);
+	ticket->request.content_type = copy(&ticket->arena, request->content_type);
+	ticket->request.body = copy(&ticket->arena, request->body);
+	ticket->request.key = copy(&ticket->arena, request->key);
+	site_id *members = arena_array(&ticket->arena, site_id, request->members_count);
+	if (request->members_count > 0)
+		memcpy(members, request->members, request->members_count * sizeof(site_id));
+	ticket->request.members = members;
+	ticket->task = (struct http_task){.run = take};
+	http_loop_post(engine->loop, &ticket->task);
+}
+
+/* ---- And back ------------------------------------------------------------------------------------------------------ */
+
+/* The id of what was just made is not committed yet; all others are looked up. */
+struct own_id {
+	struct engine_to_meta to;
+	struct str local_id;
+	struct replica_id id;
+};
+
+static bool put_own_id(void *context, const struct glue_place *place, struct buf *value, bool *quoted)
+{
+	struct own_id *own = context;
+	if (place->kind == GLUE_PLACE_ID && own->local_id.length > 0 && str_equal(place->value, own->local_id)) {
+		replica_id_put(own->id, value);
+		*quoted = true;
+		return true;
+	}
+	struct glue_replacer meta = engine_to_meta(&own->to);
+	return meta.replace(meta.context, place, value, quoted);
+}
+
+/* A link to what was made: its last segment is the id. */
+static void put_location(struct buf *out, struct str link, const struct own_id *own)
+{
+	if (link.length > own->local_id.length && own->local_id.length > 0 &&
+	    link.at[link.length - own->local_id.length - 1] == '/' &&
+	    str_equal(str_make(link.at + link.length - own->local_id.length, own->local_id.length), own->local_id)) {
+		buf_put(out, str_make(link.at, link.length - own->local_id.length));
+		replica_id_put(own->id, out);
+	} else {
+		buf_put(out, link);
+	}
+}
+
+static bool is_no_location(void *context, struct str name)
+{
+	(void)context;
+	return !str_equal_nocase(name, STR("location"));
+}
+
+/* Who has it, and who not yet: "Site1=201 Site2=pending". */
+void engine_put_replicas(struct ticket *ticket)
+{
+	struct engine *engine = ticket->engine;
+	struct arena arena;
+	struct replica_op_view view;
+	arena_init(&arena, 0);
+	if (engine->replica && replica_look_op(engine->replica, &arena, ticket->op, &view) == 0) {
+		buf_put(&ticket->answer_fields, STR("Cheops-Replicas:"));
+		for (uint32_t i = 0; i < view.members_count; i++) {
+			uint32_t place = engine->sites ? site_snapshot_find(engine->sites, view.members[i].site) : SCOPE_NO_INDEX;
+			buf_put_char(&ticket->answer_fields, ' ');
+			if (place == SCOPE_NO_INDEX)
+				buf_printf(&ticket->answer_fields, "%016llx", (unsigned long long)view.members[i].site);
+			else
+				buf_put(&ticket->answer_fields, engine->sites->places[place].name);
+			if (view.members[i].state == REPLICA_APPLIED && view.members[i].site == engine->options.self)
+				buf_printf(&ticket->answer_fields, "=%u", ticket->status);
+			else
+				buf_printf(&ticket->answer_fields, "=%s", replica_member_state_name(view.members[i].state));
+		}
+		buf_put(&ticket->answer_fields, STR("\r\n"));
+	}
+	arena_free(&arena);
+}
+
+/* Why src/replica did not take it. */
+static void refuse_operation(struct ticket *ticket, const struct replica_answer *answer)
+{
+	switch (answer->code) {
+	case ERR_NOT_FOUND: engine_ticket_refuse(ticket, 404, "not-replicated", "%.*s", STR_FMT(answer->text)); break;
+	case ERR_LIMIT: engine_ticket_refuse(ticket, 429, "not-replicated", "%.*s", STR_FMT(answer->text)); break;
+	case ERR_UNAVAILABLE: engine_ticket_refuse(ticket, 503, "earlier-first", "%.*s", STR_FMT(answer->text)); break;
+	default: engine_ticket_refuse(ticket, 409, "not-replicated", "%.*s", STR_FMT(answer->text)); break;
+	}
+}
+
+void engine_answer_ticket(struct engine *engine, const struct replica_answer *answer)
+{
+	struct ticket *ticket = engine_ticket(engine, answer->ticket);
+	if (!ticket) {
+		engine_early_answered(engine, answer);
+		return;
+	}
+	ticket->answered = true;
+	if (answer->code) {
+		refuse_operation(ticket, answer);
+		return;
+	}
+	if (ticket->status == 0) {
+		engine_ticket_refuse(ticket, 502, "no-answer", "the service did not answer: %.*s",
+		                     STR_FMT(answer->outcome.answer));
+		return;
+	}
+	struct own_id own = {.to = {engine, ticket->request.service, buf_str(&ticket->type)},
+	                     .local_id = answer->outcome.local_id,
+	                     .id = ticket->replicant};
+	struct glue_replacer replacer = {&own, put_own_id};
+	ticket->answer.status = ticket->status;
+	engine_splice(ticket->status < 300 ? glue_answer_places(ticket->match.operation) : NULL, &replacer,
+	              buf_str(&ticket->body), &ticket->answer_body);
+	engine_fields_put(&ticket->answer_fields, buf_str(&ticket->fields), is_no_location, NULL);
+	struct str location = engine_field(buf_str(&ticket->fields), STR("location"));
+	if (location.length > 0) {
+		buf_put(&ticket->answer_fields, STR("Location: "));
+		put_location(&ticket->answer_fields, location, &own);
+		buf_put(&ticket->answer_fields, STR("\r\n"));
+	}
+	if (answer->op.number > 0 && answer->outcome.kind == REPLICA_ACCEPTED) {
+		buf_put(&ticket->answer_fields, STR("Cheops-Operation: "));
+		replica_op_id_put(answer->op, &ticket->answer_fields);
+		buf_put(&ticket->answer_fields, STR("\r\n"));
+		buf_put(&ticket->answer_fields, STR("Cheops-Session: "));
+		replica_session_put(engine->replica, answer->op.replicant, &ticket->answer_fields);
+		buf_put(&ticket->answer_fields, STR("\r\n"));
+		ticket->op = answer->op;
+		ticket->accepted = true;
+		if (!engine_ticket_waits(ticket))
+			engine_put_replicas(ticket);
+	}
+}

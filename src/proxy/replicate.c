@@ -1,0 +1,306 @@
+/* Requests that concern replicated resources (DESIGN 5, 7).
+ *
+ * The description of the application says what a request is (glue). Then:
+ *   it changes a replica, named by its meta-id or its local one    it becomes an operation, whatever the scope
+ *   it creates, and the scope says `&` with this site among them   a replicant is made
+ *   it reads or lists                                              it runs as always; a meta-id in it becomes the local one,
+ *                                                                  local ids in the answer become meta-ids
+ *   `&`, and this site is not among them                           one of them is asked to do it, as with `;`
+ * Everything else passes as if this file were not there: where no replicant is known and no `&` is said, a request costs the
+ * look at its path.
+ *
+ * Operations go to the engine with their whole body: read into memory where ids may stand in it, else spooled (spool.c). The
+ * exchange is PENDING until it answers.
+ */
+#include "proxy/proxy_int.h"
+
+#include "base/check.h"
+
+/* ---- What is it? --------------------------------------------------------------------------------------------------- */
+
+static bool changes(const struct proxy_resource *resource)
+{
+	enum glue_effect effect = resource->effect;
+	return effect != GLUE_READ && effect != GLUE_LIST && effect != GLUE_PASS;
+}
+
+static struct str copy(struct proxy_exchange *exchange, struct str text)
+{
+	return str_make(arena_copy(&exchange->arena, text.at, text.length), text.length);
+}
+
+/* Which ids are replicas' can only be told where the type is known; the operation may have to wait for the body. */
+static void note_resource(struct proxy_exchange *exchange, const struct glue_match *match,
+                          const struct glue_request *asked)
+{
+	struct proxy_resource *resource = arena_new(&exchange->arena, struct proxy_resource);
+	struct buf type = {0};
+	resource->match = *match;
+	resource->asked = *asked;
+	resource->effect = match->operation ? glue_operation_effect(match->operation) : GLUE_RELATIVE;
+	glue_type_put(match, &type);
+	resource->type = copy(exchange, buf_str(&type));
+	buf_free(&type);
+	resource->known = engine_find(exchange->proxy->shared->engine, exchange->service->name, resource->type, match->id,
+	                              &resource->found);
+	exchange->resource = resource;
+}
+
+void proxy_recognise(struct proxy_exchange *exchange, const struct http_head *head)
+{
+	struct proxy_shared *shared = exchange->proxy->shared;
+	const struct glue *glue = exchange->state->config->glue;
+	if (!shared->engine || !glue)
+		return;
+	/* Where there are no replicants, only what may make one is of interest. */
+	if (!engine_has_any(shared->engine) && exchange->carrier == PROXY_CARRIER_NONE)
+		return;
+	/* The match points into it, and lives longer than the buffer keeps the head. */
+	exchange->target = copy(exchange, exchange->target);
+	const struct http_field *type = http_find_named(head, STR("content-type"));
+	const char *query = memchr(exchange->target.at, '?', exchange->target.length);
+	size_t path = query ? (size_t)(query - exchange->target.at) : exchange->target.length;
+	struct glue_request asked = {.service = exchange->service->name,
+	                             .method = http_method_name(exchange->method),
+	                             .path = str_make(exchange->target.at, path),
+	                             .query = query ? str_make(query + 1, exchange->target.length - path - 1) : STR(""),
+	                             .content_type = type ? copy(exchange, http_field_value(head, type)) : STR("")};
+	struct glue_match match;
+	if (glue_match(glue, &asked, &match))
+		note_resource(exchange, &match, &asked);
+}
+
+/* ---- Sessions ------------------------------------------------------------------------------------------------------ */
+
+enum { SESSION_MS = 10000 };
+
+static void go_on(struct proxy_exchange *exchange)
+{
+	proxy_go_on(exchange, http_parser_head(exchange->request_parser));
+}
+
+static void refuse_session(struct proxy_exchange *exchange)
+{
+	struct proxy_problem problem = {.status = 503,
+	                                .type = "not-seen-yet",
+	                                .title = "This site has not seen what the session has",
+	                                .retry_after_s = 5,
+	                                .close = exchange->has_body};
+	proxy_problem(
+		exchange, &problem,
+		"within %d s the operations that `Cheops-Session` speaks of have not arrived here; a member that has them "
+		"can be asked with a scope",
+		SESSION_MS / 1000);
+}
+
+static void awaited(void *context, bool met)
+{
+	proxy_resume(context, met ? go_on : refuse_session);
+}
+
+int proxy_await_session(struct proxy_exchange *exchange, const struct http_head *head)
+{
+	const struct http_field *session = exchange->resource ? http_find_named(head, STR("cheops-session")) : NULL;
+	if (!session || exchange->client->kind == PROXY_FRONT_PEER)
+		return 0;
+	exchange->phase = PROXY_PENDING;
+	exchange->deferred = true;
+	engine_await(exchange->proxy->shared->engine, &(struct engine_await){.session = http_field_value(head, session),
+	                                                                     .limit_ms = SESSION_MS,
+	                                                                     .loop = exchange->proxy->loop,
+	                                                                     .done = awaited,
+	                                                                     .context = exchange});
+	return -1;
+}
+
+bool proxy_is_operation(const struct proxy_exchange *exchange)
+{
+	return exchange->resource && exchange->resource->known && changes(exchange->resource);
+}
+
+/* ---- `&` ----------------------------------------------------------------------------------------------------------- */
+
+int proxy_choose_copies(struct proxy_exchange *exchange, const struct scope_plan *plan)
+{
+	struct proxy_resource *resource = exchange->resource;
+	const struct scope_step *root = plan->root;
+	if (!resource || resource->effect == GLUE_LIST || resource->effect == GLUE_PASS)
+		return ERR_UNAVAILABLE; /* lists of several sites are put together in a later version */
+	for (uint32_t i = 0; i < root->of_count; i++)
+		if (root->of[i]->op != SCOPE_ONE)
+			return ERR_UNAVAILABLE;
+	if (root->consistency == SCOPE_STRONG)
+		return ERR_UNAVAILABLE;
+	for (uint32_t i = 0; i < root->of_count; i++)
+		if (root->of[i]->site_index == PROXY_HERE)
+			resource->copies = root;
+	if (!resource->copies && exchange->carrier != PROXY_CARRIER_PEER)
+		proxy_trial_new(exchange, plan);
+	return 0;
+}
+
+/* ---- Operations ---------------------------------------------------------------------------------------------------- */
+
+/* In the loop of the exchange. */
+static void answered(void *context, const struct engine_answer *answer)
+{
+	struct proxy_exchange *exchange = context;
+	if (answer->code == 0) {
+		proxy_answer_whole(exchange, answer->status, answer->fields, answer->body);
+		return;
+	}
+	struct buf body = {0};
+	buf_printf(&body,
+	           "{\"type\":\"urn:cheops:problem:%s\",\"title\":\"The operation was not carried out\",\"status\":%u",
+	           answer->problem, answer->status);
+	buf_put(&body, STR(",\"detail\":"));
+	buf_put_json(&body, answer->detail);
+	buf_put(&body, STR("}\n"));
+	proxy_answer(exchange, answer->status, "application/problem+json", STR(""), buf_str(&body));
+	buf_free(&body);
+}
+
+static void submit(struct proxy_exchange *exchange)
+{
+	struct proxy_resource *resource = exchange->resource;
+	const struct site_snapshot *sites = exchange->proxy->mesh->sites;
+	site_id members[LIMIT_REPLICA_MEMBERS];
+	uint32_t count = resource->copies && !resource->known ? resource->copies->of_count : 0;
+	for (uint32_t i = 0; i < count; i++)
+		members[i] = sites->places[resource->copies->of[i]->site_index].id;
+	exchange->phase = PROXY_PENDING;
+	exchange->deferred = true;
+	exchange->response.from = NULL;
+	proxy_count(&exchange->proxy->counters.operations, 1);
+	bool weak = resource->copies && resource->copies->consistency == SCOPE_WEAK;
+	engine_submit(exchange->proxy->shared->engine,
+	              &(struct engine_request){.service = exchange->service->name,
+	                                       .method = http_method_name(exchange->method),
+	                                       .target = exchange->target,
+	                                       .fields = resource->fields,
+	                                       .content_type = resource->asked.content_type,
+	                                       .body = buf_str(&exchange->body),
+	                                       .spool = exchange->spool,
+	                                       .members = members,
+	                                       .members_count = count,
+	                                       .consistency = weak ? REPLICA_WEAK : REPLICA_EVENTUAL,
+	                                       .replicant = resource->found.id,
+	                                       .key = resource->key,
+	                                       .loop = exchange->proxy->loop,
+	                                       .done = answered,
+	                                       .context = exchange});
+	exchange->spool = NULL; /* the engine's now */
+}
+
+/* Nobody has to look into its body: the description says so, or no ids could be found in it. */
+static bool is_opaque(const struct proxy_resource *resource)
+{
+	struct str content = resource->asked.content_type;
+	if (!resource->match.operation || resource->match.needs_body)
+		return false;
+	return glue_operation_opaque(resource->match.operation) ||
+	       (content.length > 0 && !memmem(content.at, content.length, "json", 4));
+}
+
+/* The head lies in the buffer that the body is read into next. */
+static void keep_head(struct proxy_exchange *exchange, struct http_head *head)
+{
+	struct proxy_resource *resource = exchange->resource;
+	struct buf fields = {0};
+	const struct http_field *key = http_find_named(head, STR("idempotency-key"));
+	resource->key = key ? copy(exchange, http_field_value(head, key)) : STR("");
+	proxy_drop_hop_by_hop(head);
+	http_put_fields(&fields, head);
+	resource->fields = copy(exchange, buf_str(&fields));
+	buf_free(&fields);
+}
+
+static void start_operation(struct proxy_exchange *exchange, struct http_head *head)
+{
+	keep_head(exchange, head);
+	if (!exchange->has_body) {
+		exchange->request.complete = true;
+		submit(exchange);
+		return;
+	}
+	exchange->collected = submit;
+	exchange->collect_most = LIMIT_REPLICA_READ_BYTES;
+	exchange->phase = PROXY_COLLECTING;
+	if (is_opaque(exchange->resource))
+		proxy_spool_start(exchange, head);
+	if (head->expects_continue && exchange->phase != PROXY_ANSWERING) {
+		buf_put(&exchange->response.head, STR("HTTP/1.1 100 Continue\r\n\r\n"));
+		proxy_stream_flush(&exchange->response);
+	}
+}
+
+static int refuse_unknown(struct proxy_exchange *exchange)
+{
+	struct proxy_problem problem = {.status = 404,
+	                                .type = "not-replicated",
+	                                .title = "This resource is not replicated",
+	                                .close = exchange->has_body};
+	proxy_problem(exchange, &problem,
+	              "`&` on what exists changes a replicated resource, and this site knows none by that id; "
+	              "it is made by creating it with `&`");
+	return -1;
+}
+
+int proxy_replicate(struct proxy_exchange *exchange, struct http_head *head)
+{
+	struct proxy_resource *resource = exchange->resource;
+	if (!resource || exchange->peer || exchange->trial)
+		return 0;
+	bool creates = resource->effect == GLUE_CREATE ||
+	               (resource->match.operation && glue_operation_creates(resource->match.operation));
+	if (proxy_is_operation(exchange) || (resource->copies && changes(resource) && creates)) {
+		start_operation(exchange, head);
+		return -1;
+	}
+	if (resource->copies && changes(resource))
+		return refuse_unknown(exchange);
+	return 0;
+}
+
+/* ---- Reads --------------------------------------------------------------------------------------------------------- */
+
+/* As a service here knows it. */
+void proxy_put_local_target(struct proxy_exchange *exchange, struct buf *out)
+{
+	struct proxy_resource *resource = exchange->resource;
+	if (!resource || !engine_has_any(exchange->proxy->shared->engine)) {
+		buf_put(out, exchange->target);
+		return;
+	}
+	struct glue_replacer local = engine_to_local(exchange->proxy->shared->engine);
+	glue_splice_target(&resource->match, &resource->asked, &local, out);
+}
+
+/* Does the answer of a service here have ids in it? */
+static const struct glue_places *places_of(const struct proxy_exchange *exchange, const struct http_head *head)
+{
+	const struct proxy_resource *resource = exchange->resource;
+	if (!resource || !resource->match.operation || exchange->peer || head->status < 200 || head->status > 299)
+		return NULL;
+	if (glue_type_identity(resource->match.type) == GLUE_CHOSEN || http_method_is_head(exchange->method))
+		return NULL;
+	const struct http_field *coding = http_find_named(head, STR("content-encoding"));
+	bool any = !coding && engine_has_type(exchange->proxy->shared->engine, exchange->service->name, resource->type);
+	return any ? glue_answer_places(resource->match.operation) : NULL;
+}
+
+bool proxy_splice_answer(struct proxy_exchange *exchange, struct http_head *head)
+{
+	struct proxy_resource *resource = exchange->resource;
+	const struct glue_places *places = places_of(exchange, head);
+	if (!places || head->framing == HTTP_BODY_NONE)
+		return false;
+	resource->to_meta =
+		(struct engine_to_meta){exchange->proxy->shared->engine, exchange->service->name, resource->type};
+	struct glue_replacer meta = engine_to_meta(&resource->to_meta);
+	exchange->response.splicer = glue_splicer_new(places, &meta);
+	struct http_field *length = http_find(head, HTTP_FIELD_CONTENT_LENGTH);
+	if (length)
+		length->dropped = true;
+	return true;
+}
