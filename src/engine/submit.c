@@ -431,6 +431,8 @@ void engine_answer_ticket(struct engine *engine, const struct replica_answer *an
 		refuse_operation(ticket, answer);
 		return;
 	}
+	if (answer->repeated && ticket->status == 0) /* what became of it the first time; the body was not kept */
+		ticket->status = answer->outcome.status > 0 ? (unsigned)answer->outcome.status : 200;
 	if (ticket->status == 0) {
 		engine_ticket_refuse(ticket, 502, "no-answer", "the service did not answer: %.*s",
 		                     STR_FMT(answer->outcome.answer));

@@ -291,6 +291,7 @@ void lane_execute(struct replica *replica, struct replicant *r, const struct op_
 {
 	const struct report *report = own_report(r);
 	r->task.task = replica->task_next++;
+	bool users = r->task.what == TASK_FIRST || (r->task.what == TASK_WEAK && r->task.ticket != 0);
 	struct replica_task task = {.number = r->task.task,
 	                            .kind = r->task.kind,
 	                            .op = op_id(r, r->task.member, r->task.number),
@@ -301,8 +302,8 @@ void lane_execute(struct replica *replica, struct replicant *r, const struct op_
 	                            .collection = r->collection,
 	                            .local_id = str_make(report->local_id, report->local_id_bytes),
 	                            .local_id_quoted = report->local_id_quoted,
-	                            .first = r->task.what == TASK_FIRST,
-	                            .ticket = r->task.what == TASK_FIRST ? r->task.ticket : 0};
+	                            .first = users,
+	                            .ticket = users ? r->task.ticket : 0};
 	replica->running = replica_grow(replica->running, &replica->running_capacity, replica->running_count + 1,
 	                                sizeof(*replica->running));
 	replica->running[replica->running_count++] = (struct running){r->task.task, r->id};

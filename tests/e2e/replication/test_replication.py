@@ -169,3 +169,17 @@ def test_reading_ones_own_writes_at_another_site(demo):
 def test_a_session_that_says_nothing(demo, session):
     path = f"/pools/{make(demo, f'session {len(session)}').json['id']}"
     assert ask(front(demo, "Site1", path), headers={"Cheops-Session": session}).status == 200
+
+
+def test_the_same_key_twice_is_one_operation(demo):
+    answers = [ask(front(demo, "Site1", "/pools"), "POST", {"Scope": ALL, "Idempotency-Key": "a key"},
+                   json_body={"name": "keyed"}) for _ in range(2)]
+    assert [answer.status for answer in answers] == [201, 201]
+    assert answers[0].header("Cheops-Operation") == answers[1].header("Cheops-Operation") is not None
+    assert len([each for each in get(demo, "Site1", "/pools").json["pools"] if each["name"] == "keyed"]) == 1
+
+
+def test_weak_is_answered_as_the_service_did(demo):
+    answer = make(demo, "weakly", "weak(Site1 & Site2)", size=3)
+    assert uuid.UUID(answer.json["id"]).version == 7 and answer.json["size"] == 3
+    wait_everywhere(demo, f"/pools/{answer.json['id']}", {"size": 3}, ("Site1", "Site2"))
