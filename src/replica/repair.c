@@ -9,12 +9,20 @@
  * Where an operation was rejected or is in doubt, something is missing from the state: such a member gives its own only if all
  * have something missing. What others have accepted would be lost otherwise.
  *
- * Everybody who can be reached is stuck: the one that is nearest to E, the first of several, does the same with what it has (it
- * is stuck only once it has run all that it knows).
+ * Everybody is stuck: the one that is nearest to E, the first of several, does the same with what it has (it is stuck only once
+ * it has run all that it knows).
+ * Somebody cannot be reached who is nearer, or may be: it is waited for, since its state is the better one, and it may be away for
+ * no longer than it takes to start. Only after a long patience (`repair_alone_us`) without a word of it the nearest of the others
+ * goes on without it.
  * The copy cannot be given as a `replace`, or it was, and did not help: the report says `diverged`, it is counted, and nothing is guessed. */
 #include "replica/replica_int.h"
 
-enum assessment { REPAIR_NOT, REPAIR_SETTLED, REPAIR_NEAREST };
+enum assessment {
+	REPAIR_NOT,
+	REPAIR_SETTLED,
+	REPAIR_NEAREST,
+	REPAIR_ALONE, /* the nearest of those who can be reached */
+};
 
 /* Not all that counts has had its effect there. */
 static bool is_partial(const struct report *report)
@@ -56,11 +64,13 @@ bool repair_was_in_vain(const struct replicant *r)
 	return true;
 }
 
-static enum assessment assess(struct replica *replica, struct replicant *r)
+/* `heard_us`: when one of those was heard last who cannot be reached now, and would be waited for. */
+static enum assessment assess(struct replica *replica, struct replicant *r, uint64_t *heard_us)
 {
 	const struct report *own = own_report(r);
 	bool settled = !r->redo && vector_equal(own->settled, r->known, r->members_count);
-	bool needed = false;
+	bool needed = false, alone = false;
+	*heard_us = 0;
 	/* What is withheld may be in the state that would be given, and would be issued once more later. */
 	if (own->diverged || r->consistency == REPLICA_WEAK || r->withheld_count > 0 || repair_was_in_vain(r))
 		return REPAIR_NOT;
@@ -79,22 +89,45 @@ static enum assessment assess(struct replica *replica, struct replicant *r)
 		}
 		if (!own->stuck)
 			return REPAIR_NOT;
-		if (!replica->host.reachable(replica->host.context, member->site))
+		if (same && (member->report.stuck || worse) && !is_nearer(r, i, r->self))
 			continue;
-		if (!same || (!member->report.stuck && !worse) || is_nearer(r, i, r->self))
+		if (replica->host.reachable(replica->host.context, member->site))
 			return REPAIR_NOT;
-		needed = true;
+		const struct peer *peer = peer_get(replica, member->site);
+		*heard_us = peer->heard_us > *heard_us ? peer->heard_us : *heard_us;
+		alone = true;
 	}
 	if (settled)
 		return needed ? REPAIR_SETTLED : REPAIR_NOT;
-	return own->stuck ? REPAIR_NEAREST : REPAIR_NOT;
+	return !own->stuck ? REPAIR_NOT : alone ? REPAIR_ALONE : REPAIR_NEAREST;
+}
+
+/* The same; who is alone has to be so for long. Whether others can be reached is no event: who is stuck looks now and then. */
+static enum assessment assess_patiently(struct replica *replica, struct replicant *r)
+{
+	uint64_t heard_us, patience_us = replica->options.repair_alone_us;
+	enum assessment how = assess(replica, r, &heard_us);
+	if (how != REPAIR_ALONE) {
+		r->alone_us = 0;
+		if (how == REPAIR_NOT && own_report(r)->stuck && !own_report(r)->diverged)
+			replica_fire(replica, r, replica->now.us + patience_us);
+		return how;
+	}
+	if (r->alone_us == 0)
+		r->alone_us = replica->now.us;
+	if (r->alone_us < heard_us)
+		r->alone_us = heard_us;
+	if (replica->now.us >= r->alone_us + patience_us)
+		return REPAIR_ALONE;
+	replica_fire(replica, r, r->alone_us + patience_us);
+	return REPAIR_NOT;
 }
 
 void repair_consider(struct replica *replica, struct replicant *r)
 {
 	if (r->kind != REPLICANT_LIVE || r->task.task != 0)
 		return;
-	if (assess(replica, r) == REPAIR_NOT) {
+	if (assess_patiently(replica, r) == REPAIR_NOT) {
 		r->repair_us = 0;
 		return;
 	}
@@ -113,12 +146,12 @@ bool repair_start(struct replica *replica, struct replicant *r)
 {
 	if (r->repair_us == 0 || r->repair_us > replica->now.us)
 		return false;
-	enum assessment how = assess(replica, r);
+	enum assessment how = assess_patiently(replica, r);
 	if (how == REPAIR_NOT) {
 		r->repair_us = 0;
 		return false;
 	}
-	if (how == REPAIR_NEAREST)
+	if (how != REPAIR_SETTLED)
 		lane_raise_handled(r);
 	r->task = (struct task){.what = TASK_STATE, .kind = REPLICA_READ_STATE, .member = r->self};
 	struct op_row row = {0};

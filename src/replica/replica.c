@@ -159,6 +159,7 @@ struct replica_options replica_options_default(void)
 	return (struct replica_options){.retry_least_us = 1000000,
 	                                .retry_most_us = 60000000,
 	                                .relay_us = 3000000,
+	                                .repair_alone_us = 300000000,
 	                                .tombstone_ms = 24 * 3600000,
 	                                .message_age_ms = 12 * 3600000,
 	                                .clock_ahead_ms = 600000,

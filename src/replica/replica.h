@@ -210,11 +210,12 @@ struct replica_options {
 	struct hash_key hash_key;
 	uint64_t retry_least_us; /* between tries to tell a member */
 	uint64_t retry_most_us;
-	uint64_t relay_us;       /* after which what others issued is relayed */
-	uint64_t tombstone_ms;   /* how long the id of what is gone everywhere is remembered */
-	uint64_t message_age_ms; /* an older message is dropped: it may speak of what is gone */
-	uint64_t clock_ahead_ms; /* a stamp further ahead is refused */
-	uint32_t running_most;   /* executions at a time */
+	uint64_t relay_us;        /* after which what others issued is relayed */
+	uint64_t repair_alone_us; /* how long who is stuck waits for a better copy at a member that cannot be reached */
+	uint64_t tombstone_ms;    /* how long the id of what is gone everywhere is remembered */
+	uint64_t message_age_ms;  /* an older message is dropped: it may speak of what is gone */
+	uint64_t clock_ahead_ms;  /* a stamp further ahead is refused */
+	uint32_t running_most;    /* executions at a time */
 };
 
 struct replica_options replica_options_default(void);

@@ -108,9 +108,11 @@ void replicant_drop(struct replica *replica, struct replicant *r)
 	free(r);
 }
 
+/* What is in memory alone. How long a failed one still waits is not worth it. */
 static bool is_pinned(const struct replicant *r)
 {
-	return r->pins > 0 || r->in_work || r->queue || r->task.task != 0;
+	bool repairs = r->repair_us != 0 || r->alone_us != 0;
+	return r->pins > 0 || r->in_work || r->queue || r->task.task != 0 || repairs;
 }
 
 void replicants_trim(struct replica *replica)

@@ -485,6 +485,7 @@ static struct replica_options options_of(const struct choir_site *it)
 	options.retry_least_us = 200000;
 	options.retry_most_us = 10 * CHOIR_SECOND_US;
 	options.relay_us = CHOIR_SECOND_US;
+	options.repair_alone_us = 5 * CHOIR_SECOND_US;
 	options.tombstone_ms = 300000;
 	options.message_age_ms = 120000;
 	return options;

@@ -390,6 +390,64 @@ static void test_repair(void **state)
 	}
 }
 
+static uint64_t count_repairs(const struct world *world)
+{
+	uint64_t repaired = 0;
+	for (uint32_t i = 0; i < world->sites_count; i++)
+		if (world->sites[i].replica)
+			repaired += replica_counters(world->sites[i].replica).repaired;
+	return repaired;
+}
+
+/* The first site is right, the second one stuck, the third lacks what its service refused. The first is away for a while, or for ever:
+ * that is no reason for the second one to give its own state at once. */
+static void test_repair_waits_for_who_is_better(void **state)
+{
+	uint8_t resolutions[36];
+	(void)state;
+	memset(resolutions, ORDER_DEFAULT, sizeof(resolutions));
+	resolutions[3 * 6 + 5] = resolutions[5 * 6 + 3] = ORDER_KEEP;
+	for (int back = 0; back < 2; back++) {
+		struct world *world = world_new(3);
+		world->rules = (struct order_rules){.classes = 6, .resolutions = resolutions};
+		world_create(world, 0, 1, 7, "create 7");
+		world_go(world, 10 * SECOND);
+		for (uint32_t i = 0; i < 3; i++)
+			for (uint32_t k = 0; k < 3; k++)
+				world->cut[i][k] = i != k;
+		world_ask(world, 0, 1, "add 1");
+		world_go(world, SECOND);
+		world_ask(world, 1, 1, "times 10");
+		world_go(world, SECOND);
+		world->sites[2].mode = SERVICE_REFUSE;
+		world->sites[0].unreachable = true;
+		world_cut(world, 0);
+		for (uint32_t i = 0; i < 2000 && world_item(world, 1, 1)->value != 71; i++)
+			world_go(world, 10000); /* less than a repair waits */
+		assert_int_equal(world_item(world, 0, 1)->value, 80);
+		assert_int_equal(world_item(world, 1, 1)->value, 71);
+		if (back)
+			world->sites[0].mode = SERVICE_DOWN;
+		else
+			world_crash(world, 0);
+		world_go(world, 120 * SECOND);
+		assert_int_equal(world_item(world, 1, 1)->value, 71);
+		assert_int_equal(count_repairs(world), 0);
+		if (back) {
+			world->sites[0].unreachable = false;
+			world->sites[0].mode = SERVICE_FINE;
+			world_go(world, 120 * SECOND);
+			assert_int_equal(world_item(world, 0, 1)->value, 80);
+			assert_int_equal(world_item(world, 1, 1)->value, 80);
+		} else {
+			world_go(world, 300ull * SECOND);
+			assert_int_equal(world_item(world, 1, 1)->value, 71); /* all changes are in it */
+		}
+		assert_int_equal(count_repairs(world), 1);
+		world_free(world);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -404,6 +462,7 @@ int main(void)
 		cmocka_unit_test(test_create_rejected),
 		cmocka_unit_test(test_credential),
 		cmocka_unit_test(test_repair),
+		cmocka_unit_test(test_repair_waits_for_who_is_better),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
