@@ -4,21 +4,8 @@
 #include "replica/replica.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
-enum {
-	OPTION_WAIT,
-	OPTION_TIMEOUT,
-	OPTION_OF,
-	OPTION_SITE,
-	OPTION_STATE,
-	OPTION_WATCH,
-	OPTION_OUTPUT,
-	OPTION_API,
-	OPTION_CONFIG,
-	OPTION_COLOR,
-	OPTION_HELP
-};
+enum { OPTION_WAIT, OPTION_TIMEOUT, OPTION_OF, OPTION_SITE, OPTION_STATE, OPTIONS_OWN };
 enum { TIMEOUT_S = 30, TIMEOUT_MOST_S = 600 };
 
 static const struct cli_option options[] = {
@@ -27,12 +14,7 @@ static const struct cli_option options[] = {
 	[OPTION_OF] = {"of", 0, "ID", "operations on that resource only"},
 	[OPTION_SITE] = {"site", 0, "SITE", "of which that site is a member; with --state, whose state is meant"},
 	[OPTION_STATE] = {"state", 0, "STATE", "those in that state at some site"},
-	[OPTION_WATCH] = {"watch", 'w', NULL, "show it again every two seconds, until Ctrl-C"},
-	[OPTION_OUTPUT] = {"output", 'o', "FORMAT", "`table` (default), `json` or `yaml`"},
-	[OPTION_API] = {"api", 0, "ADDRESS", "where the agent is asked, or set CHEOPS_API"},
-	[OPTION_CONFIG] = {"config", 'c', "FILE", "the agent's configuration: its `api` is asked"},
-	[OPTION_COLOR] = {"color", 0, "WHEN", "`auto` (default; see NO_COLOR), `always` or `never`"},
-	[OPTION_HELP] = {"help", 'h', NULL, "this help"},
+	[OPTIONS_OWN] = CLI_WATCH_OPTIONS,
 	{0},
 };
 
@@ -40,6 +22,33 @@ enum action { ACTION_LIST, ACTION_GET, ACTION_RETRY, ACTION_HAPPENED, ACTION_DIS
 
 static const char *const names[ACTIONS] = {
 	[ACTION_GET] = "get", [ACTION_RETRY] = "retry", [ACTION_HAPPENED] = "happened", [ACTION_DISMISS] = "dismiss"};
+
+static const char about[] =
+	"Shows operations on replicated resources, and decides on those that are rejected or in doubt.\n"
+	"\n"
+	"usage: cheops ops [OPTION]...\n"
+	"       cheops ops get|retry|happened|dismiss ID [OPTION]...\n"
+	"\n"
+	"Actions:\n"
+	"  (none)    list those that are not settled at every site\n"
+	"  get       one, with what services answered\n"
+	"  retry     run it again at this site, where it was rejected or is in doubt\n"
+	"  happened  it is in doubt, and did have its effect at this site\n"
+	"  dismiss   in doubt: it did not, and is not to be run; rejected: stop showing it\n";
+
+static const char more[] =
+	"ID        as `Cheops-Operation` in the answer to a write has it: the resource, who issued it, number\n"
+	"STATE     `applied`; `pending` not yet heard that it is done; `superseded` it lost against another\n"
+	"          one; `rejected` the service there refused it; `rejected-credential` for its credential\n"
+	"          alone; `in-doubt` it was sent to the service, and nobody knows what became of it\n"
+	"\n"
+	"retry, happened and dismiss are for the agent of the site where it is rejected or in doubt.\n"
+	"Exit status: 0 fine, 1 refused, no answer, or waited for in vain, 2 wrong usage.\n"
+	"\n"
+	"Examples:\n"
+	"  cheops ops --state rejected\n"
+	"  cheops ops get 01890a5d-ac96-774b-bcce-b302099a8057.235a35194ec61b56.1 --wait all\n"
+	"  cheops ops retry 01890a5d-ac96-774b-bcce-b302099a8057.235a35194ec61b56.1 --api 127.0.0.1:8100\n";
 
 struct ops_call {
 	enum action action;
@@ -49,49 +58,8 @@ struct ops_call {
 	const char *of;
 	const char *site;
 	const char *state;
-	const char *api;
-	const char *config;
-	enum cli_format format;
-	enum cli_colour colour;
-	bool watch;
-	struct http_address address;
+	struct cli_watch watch;
 };
-
-static int help(void)
-{
-	struct buf out = {0};
-	buf_put(&out, STR("Shows operations on replicated resources, and decides on those that are rejected or in doubt.\n"
-	                  "\n"
-	                  "usage: cheops ops [OPTION]...\n"
-	                  "       cheops ops get|retry|happened|dismiss ID [OPTION]...\n"
-	                  "\n"
-	                  "Actions:\n"
-	                  "  (none)    list those that are not settled at every site\n"
-	                  "  get       one, with what services answered\n"
-	                  "  retry     run it again at this site, where it was rejected or is in doubt\n"
-	                  "  happened  it is in doubt, and did have its effect at this site\n"
-	                  "  dismiss   in doubt: it did not, and is not to be run; rejected: stop showing it\n"
-	                  "\n"
-	                  "Options:\n"));
-	cli_options_describe(&out, options);
-	buf_put(
-		&out,
-		STR("\nID        as `Cheops-Operation` in the answer to a write has it: the resource, who issued it, number\n"
-	        "STATE     `applied`; `pending` not yet heard that it is done; `superseded` it lost against another\n"
-	        "          one; `rejected` the service there refused it; `rejected-credential` for its credential\n"
-	        "          alone; `in-doubt` it was sent to the service, and nobody knows what became of it\n"
-	        "\n"
-	        "retry, happened and dismiss are for the agent of the site where it is rejected or in doubt.\n"
-	        "Exit status: 0 fine, 1 refused, no answer, or waited for in vain, 2 wrong usage.\n"
-	        "\n"
-	        "Examples:\n"
-	        "  cheops ops --state rejected\n"
-	        "  cheops ops get 01890a5d-ac96-774b-bcce-b302099a8057.235a35194ec61b56.1 --wait all\n"
-	        "  cheops ops retry 01890a5d-ac96-774b-bcce-b302099a8057.235a35194ec61b56.1 --api 127.0.0.1:8100\n"));
-	int status = cli_print(buf_str(&out));
-	buf_free(&out);
-	return status;
-}
 
 /* ---- Arguments --------------------------------------------------------------------------------------------------- */
 
@@ -137,18 +105,14 @@ static int take(void *context, int kind, const char *value)
 	case OPTION_OF: call->of = value; return CLI_FINE;
 	case OPTION_SITE: call->site = value; return CLI_FINE;
 	case OPTION_STATE: call->state = value; return CLI_FINE;
-	case OPTION_WATCH: call->watch = true; return CLI_FINE;
-	case OPTION_OUTPUT: return cli_format_take("ops", value, &call->format);
-	case OPTION_API: call->api = value; return CLI_FINE;
-	case OPTION_CONFIG: call->config = value; return CLI_FINE;
-	case OPTION_COLOR: return cli_colour_take("ops", value, &call->colour);
 	default: return take_plain(call, value);
 	}
 }
 
 /* Which options go with which action. */
-static int check(const struct ops_call *call)
+static int check(const void *context)
 {
+	const struct ops_call *call = context;
 	bool list = call->action == ACTION_LIST, get = call->action == ACTION_GET;
 	if (!list && call->id == NULL)
 		return cli_usage("ops", "ID is missing: which operation?");
@@ -158,7 +122,7 @@ static int check(const struct ops_call *call)
 		return cli_usage("ops", "--wait and --timeout are for `cheops ops get ID`");
 	if (call->timeout != NULL && call->wait == NULL)
 		return cli_usage("ops", "--timeout without --wait: for what?");
-	if (call->watch && (call->wait != NULL || !(list || get)))
+	if (call->watch.again && (call->wait != NULL || !(list || get)))
 		return cli_usage("ops", "--watch is for lists and `cheops ops get ID` without --wait");
 	return CLI_FINE;
 }
@@ -231,7 +195,7 @@ static void put_table(struct buf *out, const struct ops_call *call, const json_t
 		json_array_foreach(json_object_get(answer, "operations"), index, item) add_row(&table, item);
 	else
 		add_row(&table, answer);
-	cli_table_put(out, &table, cli_colour_on(call->colour, STDOUT_FILENO));
+	cli_table_put(out, &table, cli_watch_colour(&call->watch));
 	cli_table_free(&table);
 	if (call->action != ACTION_LIST)
 		put_answers(out, answer);
@@ -239,11 +203,9 @@ static void put_table(struct buf *out, const struct ops_call *call, const json_t
 
 static void put(struct buf *out, const struct ops_call *call, json_t *answer)
 {
-	if (call->format == CLI_FORMAT_JSON)
-		cli_put_json(out, answer);
-	else if (call->format == CLI_FORMAT_YAML)
-		cli_put_yaml(out, answer);
-	else if (call->action != ACTION_LIST && json_object_get(answer, "id") == NULL)
+	if (cli_watch_put_data(&call->watch, out, answer))
+		return;
+	if (call->action != ACTION_LIST && json_object_get(answer, "id") == NULL)
 		buf_put(out, STR("Done; nothing is left of it.\n"));
 	else
 		put_table(out, call, answer);
@@ -258,7 +220,7 @@ static int ask_list(const struct ops_call *call, json_t **answer)
 	cli_query_add(&target, "replicant", call->of);
 	cli_query_add(&target, "site", call->site);
 	cli_query_add(&target, "state", call->state);
-	struct cli_list list = {.address = &call->address, .target = buf_str(&target), .name = "operations"};
+	struct cli_list list = {.address = &call->watch.address, .target = buf_str(&target), .name = "operations"};
 	int status = cli_list_ask(&list, answer);
 	buf_free(&target);
 	return status;
@@ -278,7 +240,7 @@ static int ask_one(const struct ops_call *call, json_t **answer)
 	cli_query_add(&target, "wait", call->wait);
 	if (call->wait != NULL)
 		buf_printf(&target, "&timeout=%lu", seconds);
-	struct cli_question question = {.address = &call->address,
+	struct cli_question question = {.address = &call->watch.address,
 	                                .method = post ? "POST" : "GET",
 	                                .target = buf_str(&target),
 	                                .patience_ms = call->wait != NULL ? seconds * 1000 : 0};
@@ -309,17 +271,18 @@ static int show(const void *context, struct buf *out)
 
 static int run(int argc, char **argv)
 {
-	struct ops_call call = {0};
-	struct cli_arguments arguments = {.command = "ops", .options = options, .argv = argv + 1, .argc = argc - 1};
-	int status = cli_arguments_each(&arguments, take, &call);
-	if (status != CLI_FINE)
-		return status == CLI_HELP ? help() : status;
-	status = check(&call);
-	if (status == CLI_FINE)
-		status = cli_api_find(call.api, call.config, &call.address);
-	if (status != CLI_FINE)
-		return status;
-	return cli_show_run(&(struct cli_show){call.format, call.watch, show, &call});
+	static const struct cli_watcher watcher = {
+		.command = "ops",
+		.about = about,
+		.more = more,
+		.options = options,
+		.options_own = OPTIONS_OWN,
+		.take = take,
+		.check = check,
+		.show = show,
+	};
+	struct ops_call call = {.watch.call = &call};
+	return cli_watch_run(&watcher, &call.watch, argc, argv);
 }
 
 const struct cli_command cli_command_ops = {"ops", "show operations on replicated resources, decide on those in doubt",

@@ -1,63 +1,42 @@
 /* cheops sites: what the agent of this site knows of all sites. */
-#include "base/percent.h"
 #include "cli/listing.h"
 
-#include <unistd.h>
-
-enum { OPTION_FROM, OPTION_WATCH, OPTION_OUTPUT, OPTION_API, OPTION_CONFIG, OPTION_COLOR, OPTION_HELP };
+enum { OPTION_FROM, OPTIONS_OWN };
 enum { EXPIRES_SOON_DAYS = 14 };
 
 static const struct cli_option options[] = {
 	[OPTION_FROM] = {"from", 0, "SITE", "distances from that site, instead of this one"},
-	[OPTION_WATCH] = {"watch", 'w', NULL, "show it again every two seconds, until Ctrl-C"},
-	[OPTION_OUTPUT] = {"output", 'o', "FORMAT", "`table` (default), `json` or `yaml`"},
-	[OPTION_API] = {"api", 0, "ADDRESS", "where the agent is asked, or set CHEOPS_API"},
-	[OPTION_CONFIG] = {"config", 'c', "FILE", "the agent's configuration: its `api` is asked"},
-	[OPTION_COLOR] = {"color", 0, "WHEN", "`auto` (default; see NO_COLOR), `always` or `never`"},
-	[OPTION_HELP] = {"help", 'h', NULL, "this help"},
+	[OPTIONS_OWN] = CLI_WATCH_OPTIONS,
 	{0},
 };
 
+static const char about[] =
+	"Shows the sites: who is there, since when, how far away, and whose certificate ends when.\n"
+	"\n"
+	"usage: cheops sites [OPTION]...\n";
+
+static const char more[] =
+	"STATE     `present` it answers; `suspect` it did not answer somebody, and may still say that it is\n"
+	"          there; `unknown since` nothing is heard of it: stopped or cut off, which cannot be told\n"
+	"          from here; `absent since` it said that it stops; `revoked` it is shut out\n"
+	"RTT       the round trip, as measured; ESTIMATE the same from network coordinates\n"
+	"PATH      the way that requests take, where this site works with that one\n"
+	"EXPIRES   the site's certificate; `!` within 14 days\n"
+	"\n"
+	"Without --api or CHEOPS_API the agent is asked where its configuration (-c, or\n"
+	"/etc/cheops/agent.yaml) says, else at 127.0.0.1:8079. Times are in the machine's zone.\n"
+	"Exit status: 0 fine, 1 refused or no answer, 2 wrong usage.\n"
+	"\n"
+	"Examples:\n"
+	"  cheops sites\n"
+	"  cheops sites --from Site2\n"
+	"  cheops sites --watch --api 127.0.0.1:8100\n"
+	"  cheops sites -o json | jq -r '.sites[] | select(.shown == \"unknown\") | .name'\n";
+
 struct sites_call {
 	const char *from;
-	const char *api;
-	const char *config;
-	enum cli_format format;
-	enum cli_colour colour;
-	bool watch;
-	struct http_address address;
+	struct cli_watch watch;
 };
-
-static int help(void)
-{
-	struct buf out = {0};
-	buf_put(&out, STR("Shows the sites: who is there, since when, how far away, and whose certificate ends when.\n"
-	                  "\n"
-	                  "usage: cheops sites [OPTION]...\n"
-	                  "\n"
-	                  "Options:\n"));
-	cli_options_describe(&out, options);
-	buf_put(&out,
-	        STR("\nSTATE     `present` it answers; `suspect` it did not answer somebody, and may still say that it is\n"
-	            "          there; `unknown since` nothing is heard of it: stopped or cut off, which cannot be told\n"
-	            "          from here; `absent since` it said that it stops; `revoked` it is shut out\n"
-	            "RTT       the round trip, as measured; ESTIMATE the same from network coordinates\n"
-	            "PATH      the way that requests take, where this site works with that one\n"
-	            "EXPIRES   the site's certificate; `!` within 14 days\n"
-	            "\n"
-	            "Without --api or CHEOPS_API the agent is asked where its configuration (-c, or\n"
-	            "/etc/cheops/agent.yaml) says, else at 127.0.0.1:8079. Times are in the machine's zone.\n"
-	            "Exit status: 0 fine, 1 refused or no answer, 2 wrong usage.\n"
-	            "\n"
-	            "Examples:\n"
-	            "  cheops sites\n"
-	            "  cheops sites --from Site2\n"
-	            "  cheops sites --watch --api 127.0.0.1:8100\n"
-	            "  cheops sites -o json | jq -r '.sites[] | select(.shown == \"unknown\") | .name'\n"));
-	int status = cli_print(buf_str(&out));
-	buf_free(&out);
-	return status;
-}
 
 /* ---- Arguments -------------------------------------------------------------------------------------------------- */
 
@@ -74,11 +53,6 @@ static int take(void *context, int kind, const char *value)
 	struct sites_call *call = context;
 	switch (kind) {
 	case OPTION_FROM: return take_from(call, value);
-	case OPTION_WATCH: call->watch = true; return CLI_FINE;
-	case OPTION_OUTPUT: return cli_format_take("sites", value, &call->format);
-	case OPTION_API: call->api = value; return CLI_FINE;
-	case OPTION_CONFIG: call->config = value; return CLI_FINE;
-	case OPTION_COLOR: return cli_colour_take("sites", value, &call->colour);
 	default:
 		return cli_usage("sites", "what is " TEXT_NAME_FMT "? All sites are shown; `cheops site` does things to one",
 		                 TEXT_NAME(str_of(value)));
@@ -253,42 +227,33 @@ static int show(const void *context, struct buf *out)
 {
 	const struct sites_call *call = context;
 	struct buf target = {0};
-	buf_put(&target, STR("/cheops/v1/sites"));
-	if (call->from != NULL) {
-		buf_put(&target, STR("?from="));
-		percent_encode(&target, str_of(call->from));
-	}
-	struct cli_question question = {.address = &call->address, .method = "GET", .target = buf_str(&target)};
 	json_t *answer;
-	int status = cli_ask_or_tell(&question, &answer);
+	buf_put(&target, STR("/cheops/v1/sites"));
+	cli_query_add(&target, "from", call->from);
+	struct cli_list list = {.address = &call->watch.address, .target = buf_str(&target), .name = "sites"};
+	int status = cli_list_ask(&list, &answer);
 	buf_free(&target);
 	if (status != CLI_FINE)
 		return status;
-	if (!json_is_array(json_object_get(answer, "sites"))) {
-		cli_say("what %s answers has no list of sites in it; is it an agent?", call->address.text);
-		status = CLI_REFUSED;
-	} else if (call->format == CLI_FORMAT_JSON) {
-		cli_put_json(out, answer);
-	} else if (call->format == CLI_FORMAT_YAML) {
-		cli_put_yaml(out, answer);
-	} else {
-		put_table(out, answer, cli_colour_on(call->colour, STDOUT_FILENO));
-	}
+	if (!cli_watch_put_data(&call->watch, out, answer))
+		put_table(out, answer, cli_watch_colour(&call->watch));
 	json_decref(answer);
-	return status;
+	return CLI_FINE;
 }
 
 static int run(int argc, char **argv)
 {
-	struct sites_call call = {0};
-	struct cli_arguments arguments = {.command = "sites", .options = options, .argv = argv + 1, .argc = argc - 1};
-	int status = cli_arguments_each(&arguments, take, &call);
-	if (status != CLI_FINE)
-		return status == CLI_HELP ? help() : status;
-	status = cli_api_find(call.api, call.config, &call.address);
-	if (status != CLI_FINE)
-		return status;
-	return cli_show_run(&(struct cli_show){call.format, call.watch, show, &call});
+	static const struct cli_watcher watcher = {
+		.command = "sites",
+		.about = about,
+		.more = more,
+		.options = options,
+		.options_own = OPTIONS_OWN,
+		.take = take,
+		.show = show,
+	};
+	struct sites_call call = {.watch.call = &call};
+	return cli_watch_run(&watcher, &call.watch, argc, argv);
 }
 
 const struct cli_command cli_command_sites = {"sites", "show the sites: who is there, since when, how far", run};

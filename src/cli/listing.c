@@ -2,20 +2,7 @@
 
 #include "base/percent.h"
 
-#include <time.h>
-#include <unistd.h>
-
-enum { WATCH_S = 2, LISTED_MOST = 10000 };
-
-int cli_format_take(const char *command, const char *value, enum cli_format *format)
-{
-	static const char *const words[] = {
-		[CLI_FORMAT_TABLE] = "table", [CLI_FORMAT_JSON] = "json", [CLI_FORMAT_YAML] = "yaml", NULL};
-	int chosen = CLI_FORMAT_TABLE;
-	int status = cli_choose(&(struct cli_choice){command, "output", words}, value, &chosen);
-	*format = (enum cli_format)chosen;
-	return status;
-}
+enum { LISTED_MOST = 10000 };
 
 /* ---- Lists ------------------------------------------------------------------------------------------------------- */
 
@@ -130,24 +117,5 @@ void cli_put_members(struct buf *out, const json_t *item)
 		if (cli_json_number(sorted[i], "status", &number))
 			buf_printf(out, " %.0f", number);
 		put_absence(out, sorted[i]);
-	}
-}
-
-/* Each time in one piece, over what was there before. An agent that does not answer for a while is waited for. */
-int cli_show_run(const struct cli_show *show)
-{
-	bool clear = show->watch && show->format == CLI_FORMAT_TABLE && isatty(STDOUT_FILENO);
-	for (bool first = true;; first = false) {
-		struct buf out = {0};
-		buf_put(&out, clear ? STR("\033[H\033[J") : STR(""));
-		int status = show->show(show->context, &out);
-		if (status == CLI_FINE)
-			status = cli_print(buf_str(&out));
-		else if (show->watch && !first)
-			status = CLI_FINE;
-		buf_free(&out);
-		if (status != CLI_FINE || !show->watch)
-			return status;
-		nanosleep(&(struct timespec){.tv_sec = WATCH_S}, NULL);
 	}
 }
