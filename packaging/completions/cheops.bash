@@ -38,7 +38,7 @@ _cheops_agent() {
             _cheops_words 'rest sample kubernetes openstack' "$current"
             ;;
         --site | --api | --peer | --advertise | --threads) ;;
-        *) _cheops_words '--config --check --site --api --peer --advertise --state --application --threads --log --help -c -h' "$current" ;;
+        *) _cheops_words '--config --check --site --api --peer --advertise --state --application --threads --log --allow-core --help -c -h' "$current" ;;
     esac
 }
 

@@ -10,6 +10,7 @@
  */
 #include "agent/agent_int.h"
 
+#include "agent/core_dump.h"
 #include "agent/file.h"
 #include "agent/notify.h"
 #include "base/check.h"
@@ -619,10 +620,14 @@ static void free_agent(struct agent *agent)
 static int start(struct agent *agent, struct err *err)
 {
 	struct proxy_config *config;
-	int code = agent_config_load(agent->options, &config, err);
+	int code = agent->options->allow_core ? 0 : agent_forbid_core(err); /* before it has any secret */
+	if (code == 0)
+		code = agent_config_load(agent->options, &config, err);
 	if (code)
 		return code;
 	agent->log.level = config->log_level;
+	if (agent->options->allow_core)
+		log_event(&agent->log, LOG_WARN, "a crash would leave a core, with all secrets in it");
 	code = open_control(agent, err);
 	if (code == 0)
 		code = start_workers(agent, config->threads, err);

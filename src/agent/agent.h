@@ -2,6 +2,7 @@
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The scalar options of the configuration. Each may also be given by flag or environment: flag, environment, file, in this
@@ -37,6 +38,7 @@ void agent_overrides_add_environment(struct agent_overrides *overrides);
 struct agent_options {
 	const char *path; /* of the configuration */
 	struct agent_overrides overrides;
+	bool allow_core; /* for debugging: a core has all secrets in it */
 };
 
 /* Runs until it is told to stop. Returns the exit status. */

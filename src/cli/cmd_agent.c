@@ -15,6 +15,7 @@ enum {
 	OPTION_APPLICATION,
 	OPTION_THREADS,
 	OPTION_LOG,
+	OPTION_ALLOW_CORE,
 	OPTION_HELP
 };
 
@@ -29,6 +30,7 @@ static const struct cli_option options[] = {
 	[OPTION_APPLICATION] = {"application", 0, "NAME", "instead of `application`, or set CHEOPS_APPLICATION"},
 	[OPTION_THREADS] = {"threads", 0, "N", "instead of `threads`, or set CHEOPS_THREADS"},
 	[OPTION_LOG] = {"log", 0, "LEVEL", "instead of `log`, or set CHEOPS_LOG"},
+	[OPTION_ALLOW_CORE] = {"allow-core", 0, NULL, "leave a core when it crashes; there are secrets in it"},
 	[OPTION_HELP] = {"help", 'h', NULL, "this help"},
 	{0},
 };
@@ -85,6 +87,7 @@ static int take(void *context, int kind, const char *value)
 	case OPTION_APPLICATION: override(call, AGENT_APPLICATION, "--application", value); break;
 	case OPTION_THREADS: override(call, AGENT_THREADS, "--threads", value); break;
 	case OPTION_LOG: override(call, AGENT_LOG, "--log", value); break;
+	case OPTION_ALLOW_CORE: call->options.allow_core = true; break;
 	default:
 		return cli_usage("agent", "what is " TEXT_NAME_FMT "? The configuration is given as -c FILE",
 		                 TEXT_NAME(str_of(value)));

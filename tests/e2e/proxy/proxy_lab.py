@@ -410,7 +410,7 @@ class Agent:
     and written again for a reload. Where it runs in a network of its own, `make_socket` makes sockets there."""
 
     def __init__(self, executable, directory, config, wait=True, env=None, preexec=None, name=None,
-                 make_socket=socket.socket):
+                 make_socket=socket.socket, arguments=()):
         self.make_socket = make_socket
         self.told = False  # to end
         self.directory = pathlib.Path(directory)
@@ -431,8 +431,9 @@ class Agent:
         threading.Thread(target=self.listen_to_notifications, daemon=True).start()
         environment = {**os.environ, "NOTIFY_SOCKET": self.notify_path, **(env or {})}
         with open(self.log_path, "wb") as log:
-            self.process = subprocess.Popen([str(executable), "agent", "-c", str(self.path)], stdin=subprocess.DEVNULL,
-                                            stdout=log, stderr=log, env=environment, preexec_fn=preexec)
+            self.process = subprocess.Popen([str(executable), "agent", "-c", str(self.path), *arguments],
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
+                                            preexec_fn=preexec)
         if wait:
             self.wait_notified("READY=1")
 
@@ -494,6 +495,10 @@ class Agent:
             if line.startswith(name + " "):
                 return int(line.split()[1])
         raise AssertionError(f"no counter {name}")
+
+    def descriptors(self):
+        """How many it has open. Only root may look at those of an agent without --allow-core."""
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def memory_kb(self, key="VmRSS"):
         for line in pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines():

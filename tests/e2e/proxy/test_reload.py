@@ -1,6 +1,5 @@
 """Starting, changing and stopping an agent while it is used."""
 import json
-import os
 import signal
 import socket
 import threading
@@ -293,8 +292,7 @@ def test_what_is_refused_changes_nothing(start, service, what):
 
 
 def test_many_reloads_leave_nothing_behind(start, service, sanitized):
-    agent = start(proxy_lab.describe(services={"service": [service.port]}, threads=2))
-    descriptors = lambda: len(os.listdir(f"/proc/{agent.pid}/fd"))
+    agent = start(proxy_lab.describe(services={"service": [service.port]}, threads=2), arguments=["--allow-core"])
 
     def rounds(count):
         for _ in range(count):
@@ -302,9 +300,9 @@ def test_many_reloads_leave_nothing_behind(start, service, sanitized):
             assert agent.reload(False)
 
     rounds(20)
-    memory, before = agent.memory_kb(), descriptors()
+    memory, before = agent.memory_kb(), agent.descriptors()
     rounds(100)
-    proxy_lab.wait_until(lambda: descriptors() <= before + 1, "the descriptors to be closed")
+    proxy_lab.wait_until(lambda: agent.descriptors() <= before + 1, "the descriptors to be closed")
     if not sanitized:
         assert agent.memory_kb() - memory < 1024
 

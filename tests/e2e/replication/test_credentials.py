@@ -1,10 +1,13 @@
 """Operations that run later, at another site, when the user's token has long expired; and where that token is not to be seen."""
 import os
+import resource
+import signal
+import subprocess
 
 import pytest
 import yaml
 
-from demo_process import ROOT, ask, wait_for
+from demo_process import CHEOPS, ROOT, ask, wait_for
 from mesh import Agent
 import sample_services
 
@@ -19,7 +22,7 @@ MODES = {
 class Guarded:
     """Two sites whose network services want a token. The agents have one of their own."""
 
-    def __init__(self, mesh, mode):
+    def __init__(self, mesh, mode, *arguments, **process):
         self.mesh = mesh
         self.key = mesh.folder / "key"
         self.key.write_bytes(os.urandom(32))
@@ -32,10 +35,10 @@ class Guarded:
         token.chmod(0o600)
         self.agents = {}
         for site, service in self.services.items():
-            config = mesh.config(site, {"network": service.url}, application="./app.yaml")
+            config = mesh.config(site, {"network": service.url}, application="./app.yaml", log="debug")
             config["services"]["network"]["credential"] = {"header": "Authorization", "file": "agent.token"}
             config["services"]["network"]["carry"] = []
-            self.agents[site] = mesh.keep(Agent(mesh.folder, config))
+            self.agents[site] = mesh.keep(Agent(mesh.folder, config, *arguments, **process))
         mesh.join(*self.agents.values())
 
     def service(self, site, port=0):
@@ -57,6 +60,17 @@ class Guarded:
         answer = self.services[site].ask("GET", f"/pools?name={name}", headers={"Authorization": f"Bearer {self.token()}"})
         assert answer.status == 200, answer
         return next(iter(answer.json["pools"]), None)
+
+    def files_with(self, secrets):
+        """All files but those that are meant to have them: the agents' own token, and what the services write down."""
+        own = {self.mesh.folder / "agent.token"}
+        return [path for path in self.mesh.folder.rglob("*")
+                if path.is_file() and path not in own and not path.name.endswith(".requests")
+                and any(secret in path.read_bytes() for secret in secrets)]
+
+    def secrets(self, token):
+        """Whole, its signature alone, and the agents' own."""
+        return [token.encode(), token.split(".")[2].encode(), (self.mesh.folder / "agent.token").read_bytes().split()[1]]
 
 
 @pytest.fixture(params=list(MODES))
@@ -94,27 +108,71 @@ def test_after_the_token_has_expired(guarded):
 
 
 def test_a_secret_is_nowhere_to_be_seen(guarded):
-    """Not in the logs, not on disk, not in answers; while the operation is pending, and when it is over."""
+    """Not in the logs, of all levels, not on disk, not in answers; while the operation is pending, and when it is over."""
     token = guarded.token("ann")
     guarded.agents["Site2"].kill()
     made = guarded.make(token, "secret")
-    secrets = [token.encode(), token.split(".")[2].encode(), (guarded.mesh.folder / "agent.token").read_bytes().strip()]
+    secrets = guarded.secrets(token)
+    operation, meta = made.header("Cheops-Operation"), made.json["id"]
 
-    def seen_in():
-        own = {guarded.mesh.folder / "agent.token"}
-        for path in guarded.mesh.folder.rglob("*"):
-            if path.is_file() and path not in own and not path.name.endswith(".requests"):
-                content = path.read_bytes()
-                if any(secret in content for secret in secrets):
-                    yield path
+    def answers():
+        api = "http://" + guarded.agents["Site1"].config["api"] + "/cheops/v1"
+        for path in ("/metrics", "/sites", "/services", "/replicants", f"/replicants/{meta}", "/operations",
+                     f"/operations/{operation}"):
+            answer = ask(api + path)
+            assert answer.status == 200, (path, answer)
+            yield answer
+        yield ask(guarded.agents["Site1"].url("network") + f"/pools/{meta}", "GET",
+                  {"Authorization": f"Bearer {token}", "Cheops-Explain": "plan"})
+        yield made
 
-    assert not list(seen_in())
-    for path in ("/cheops/v1/metrics", "/cheops/v1/sites"):
-        assert not any(secret in ask("http://" + guarded.agents["Site1"].config["api"] + path).bytes for secret in secrets)
-    assert not any(secret.decode() in str(made.headers) + made.bytes.decode() for secret in secrets)
+    def is_seen():
+        return guarded.files_with(secrets) or [
+            answer for answer in answers() if any(secret.decode() in repr(answer.headers) + answer.bytes.decode()
+                                                  for secret in secrets)]
+
+    assert not is_seen()
     guarded.agents["Site2"] = guarded.mesh.again(guarded.agents["Site2"])
     wait_for(lambda: guarded.behind("Site2", "secret"), "the pool at Site2")
-    assert not list(seen_in())
+    assert not guarded.files_with(secrets)
+
+
+# ---- Cores --------------------------------------------------------------------------------------------------------------
+
+
+def allow_cores():
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (most, most))
+
+
+def leaves_core(process):
+    """Crashes it, and says what its parent is told of it."""
+    process.send_signal(signal.SIGABRT)
+    ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    process.wait()
+    assert ended.si_status == signal.SIGABRT
+    return ended.si_code == os.CLD_DUMPED
+
+
+def test_a_crash_leaves_no_core(mesh):
+    guarded = Guarded(mesh, "forward", cwd=mesh.folder, preexec_fn=allow_cores)
+    token = guarded.token("ann")
+    guarded.agents["Site2"].kill()
+    guarded.make(token, "crash")  # is pending: the agent has the token
+    assert not leaves_core(guarded.agents["Site1"].process)
+    assert not guarded.files_with(guarded.secrets(token))
+
+
+def test_a_crash_leaves_a_core_if_it_is_told_to(mesh):
+    """Where the system makes cores at all; an address sanitizer lets it make none."""
+    with subprocess.Popen(["sleep", "1000"], cwd=mesh.folder, preexec_fn=allow_cores) as other:
+        expected = leaves_core(other) and b"__asan_init" not in CHEOPS.read_bytes()
+    config = mesh.config("Site1", {"network": mesh.recorder().url})
+    agent = mesh.keep(Agent(mesh.folder, config, "--allow-core", cwd=mesh.folder, preexec_fn=allow_cores))
+    assert "a crash would leave a core" in agent.log.read_text(encoding="utf-8")
+    assert leaves_core(agent.process) == expected
+    for core in mesh.folder.glob("core*"):
+        core.unlink()
 
 
 def test_a_request_that_does_not_say_who_asks(mesh):

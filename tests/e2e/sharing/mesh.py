@@ -23,14 +23,16 @@ def free_port():
 
 
 class Agent:
-    def __init__(self, folder, config):
+    """`process` are options for subprocess.Popen."""
+
+    def __init__(self, folder, config, *arguments, **process):
         self.config = config
         self.path = folder / f"{config['site']}.yaml"
         self.log = folder / f"{config['site']}.log"
         self.path.write_text(json.dumps(config), encoding="utf-8")  # JSON is YAML
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen([CHEOPS, "agent", "-c", self.path], stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=log, env=environment())
+            self.process = subprocess.Popen([CHEOPS, "agent", "-c", self.path, *arguments], stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=log, env=environment(), **process)
         wait_for(self.is_ready, f"the agent of {config['site']}")
 
     def is_ready(self):
