@@ -2,6 +2,8 @@
  * ones' shapes. The goal is well under 1 µs; the ratios are to that. Usage: bench_glue_match [--quick], or for a profiler: bench_glue_match
  * --case CASE --iterations N.
  */
+#include "arguments.h"
+
 #include "base/check.h"
 #include "glue/glue.h"
 
@@ -139,12 +141,10 @@ static void measure(const struct glue *glue, struct bench_case cases[CASES], boo
 int main(int argc, char **argv)
 {
 	static struct bench_case cases[CASES];
-	bool quick = argc == 2 && strcmp(argv[1], "--quick") == 0;
-	bool one = argc == 5 && strcmp(argv[1], "--case") == 0 && strcmp(argv[3], "--iterations") == 0;
-	if (argc > 1 && !quick && !one) {
-		fprintf(stderr, "usage: bench_glue_match [--quick | --case CASE --iterations N]\n");
+	struct bench_arguments arguments = {.program = "bench_glue_match"};
+	if (!bench_arguments_read(&arguments, argc, argv))
 		return 2;
-	}
+	bool found = false;
 	struct glue *glue = glue_make();
 	for (size_t i = 0; i < CASES; i++) {
 		cases[i].known = requests[i].known;
@@ -153,11 +153,13 @@ int main(int argc, char **argv)
 		                                         .path = str_of(requests[i].path),
 		                                         .query = str_of(requests[i].query),
 		                                         .content_type = str_of(requests[i].content_type)};
-		if (one && strcmp(argv[2], requests[i].name) == 0)
-			run(glue, &cases[i], strtoull(argv[4], NULL, 10));
+		if (!arguments.only || strcmp(arguments.only, requests[i].name) != 0)
+			continue;
+		run(glue, &cases[i], arguments.iterations);
+		found = true;
 	}
-	if (!one)
-		measure(glue, cases, quick);
+	if (!arguments.only)
+		measure(glue, cases, arguments.quick);
 	glue_free(glue);
-	return 0;
+	return arguments.only && !found ? bench_no_case(&arguments) : 0;
 }

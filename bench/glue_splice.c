@@ -4,6 +4,8 @@
  * print_method() for how it is measured. Usage: bench_glue_splice [--quick], or for a profiler: bench_glue_splice --case CASE
  * --iterations N, where CASE is one of the names in the ratio lines.
  */
+#include "arguments.h"
+
 #include "base/check.h"
 #include "glue/places.h"
 
@@ -199,43 +201,30 @@ static void print_table(struct bench_case cases[CASES], size_t batches)
 		printf("ratio glue-splice-%s %.3f\n", cases[i].name, cases[i].samples[batches / 2] * GOAL_MB_S / 1e3);
 }
 
-static int run_one(struct bench_case cases[CASES], const char *name, uint64_t iterations)
+static int run_one(struct bench_case cases[CASES], const struct bench_arguments *arguments)
 {
 	for (size_t i = 0; i < CASES; i++) {
-		if (strcmp(cases[i].name, name) == 0) {
-			run(&cases[i], iterations);
+		if (strcmp(cases[i].name, arguments->only) == 0) {
+			run(&cases[i], arguments->iterations);
 			return 0;
 		}
 	}
-	fprintf(stderr, "bench_glue_splice: no case '%s'; run without arguments to see them\n", name);
-	return 2;
+	return bench_no_case(arguments);
 }
 
 int main(int argc, char **argv)
 {
-	bool quick = false;
-	const char *only = NULL;
-	uint64_t iterations = 1;
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--quick") == 0) {
-			quick = true;
-		} else if (strcmp(argv[i], "--case") == 0 && i + 1 < argc) {
-			only = argv[++i];
-		} else if (strcmp(argv[i], "--iterations") == 0 && i + 1 < argc) {
-			iterations = strtoull(argv[++i], NULL, 10);
-		} else {
-			fprintf(stderr, "usage: bench_glue_splice [--quick | --case CASE --iterations N]\n");
-			return 2;
-		}
-	}
+	struct bench_arguments arguments = {.program = "bench_glue_splice"};
+	if (!bench_arguments_read(&arguments, argc, argv))
+		return 2;
 	static struct bench_case cases[CASES];
 	for (size_t i = 0; i < CASES; i++)
 		case_make(&cases[i], i);
 	int status = 0;
-	if (only) {
-		status = run_one(cases, only, iterations);
+	if (arguments.only) {
+		status = run_one(cases, &arguments);
 	} else {
-		size_t batches = quick ? BATCHES_QUICK : BATCHES;
+		size_t batches = arguments.quick ? BATCHES_QUICK : BATCHES;
 		measure(cases, batches);
 		print_method(batches);
 		print_table(cases, batches);

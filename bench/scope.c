@@ -5,6 +5,7 @@
  * the names in the ratio lines.
  */
 #include "scope/scope.h"
+#include "arguments.h"
 #include "base/check.h"
 
 #include <inttypes.h>
@@ -244,47 +245,34 @@ static void print_table(struct bench_case cases[CASES], size_t batches)
 		       cases[i].samples_ns[batches / 2] / (cases[i].cache ? GOAL_CACHED_NS : GOAL_COLD_NS));
 }
 
-static int run_one(struct bench_case cases[CASES], const char *name, uint64_t iterations)
+static int run_one(struct bench_case cases[CASES], const struct bench_arguments *arguments)
 {
 	for (uint32_t i = 0; i < CASES; i++) {
-		if (strcmp(cases[i].name, name) == 0) {
-			run(&cases[i], iterations);
+		if (strcmp(cases[i].name, arguments->only) == 0) {
+			run(&cases[i], arguments->iterations);
 			return 0;
 		}
 	}
-	fprintf(stderr, "bench_scope: no case '%s'; run without arguments to see them\n", name);
-	return 2;
+	return bench_no_case(arguments);
 }
 
 int main(int argc, char **argv)
 {
-	bool quick = false;
-	const char *only = NULL;
-	uint64_t iterations = 0;
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--quick") == 0) {
-			quick = true;
-		} else if (strcmp(argv[i], "--case") == 0 && i + 1 < argc) {
-			only = argv[++i];
-		} else if (strcmp(argv[i], "--iterations") == 0 && i + 1 < argc) {
-			iterations = strtoull(argv[++i], NULL, 10);
-		} else {
-			fprintf(stderr, "usage: bench_scope [--quick | --case CASE --iterations N]\n");
-			return 2;
-		}
-	}
-	size_t batches = quick ? 21 : 201;
+	struct bench_arguments arguments = {.program = "bench_scope"};
+	if (!bench_arguments_read(&arguments, argc, argv))
+		return 2;
+	size_t batches = arguments.quick ? 21 : 201;
 	struct arena arena;
 	struct bench_case cases[CASES];
 	arena_init(&arena, 0);
 	cases_make(cases, &arena, batches);
 	int status = 0;
-	if (only) {
-		status = run_one(cases, only, iterations);
+	if (arguments.only) {
+		status = run_one(cases, &arguments);
 	} else {
-		iterations = quick ? 500 : 2000;
+		uint64_t iterations = arguments.quick ? 500 : 2000;
 		measure_time(cases, batches, iterations);
-		bool counted = !quick && measure_instructions(cases);
+		bool counted = !arguments.quick && measure_instructions(cases);
 		print_method(batches, iterations, counted);
 		print_table(cases, batches);
 	}

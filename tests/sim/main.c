@@ -51,26 +51,13 @@ static void put_command(void *context, struct buf *out)
 		buf_printf(out, " --kinds %s", settings->kinds);
 }
 
-static void put_plan(const struct swarm *swarm)
-{
-	struct buf line = {0};
-	for (uint32_t i = 0; i < swarm->plan.count; i++) {
-		if (swarm->plan.faults[i].skipped)
-			continue;
-		buf_clear(&line);
-		sim_fault_print(&line, &swarm->plan.faults[i]);
-		printf("  fault %3" PRIu32 ": %s\n", i, buf_c(&line));
-	}
-	buf_free(&line);
-}
-
 static void put_failure(const struct settings *settings, const struct swarm *swarm)
 {
 	struct buf command = {0};
 	sim_runner_put_command(&settings->runner, &command);
 	printf("FAILED: seed %" PRIu64 ", %" PRIu32 " sites, at step %" PRIu64 "\n%s", swarm->options.seed,
 	       swarm->options.sites, swarm->violation_us / SWARM_STEP_US, buf_c(&swarm->violations));
-	put_plan(swarm);
+	sim_plan_print(&swarm->plan);
 	printf("  to see it again: %s\n", buf_c(&command));
 	buf_free(&command);
 }

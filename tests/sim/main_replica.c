@@ -66,19 +66,6 @@ static void put_command(void *context, struct buf *out)
 		buf_printf(out, " --types %s", settings->types);
 }
 
-static void put_plan(const struct choir *choir)
-{
-	struct buf line = {0};
-	for (uint32_t i = 0; i < choir->plan.count; i++) {
-		if (choir->plan.faults[i].skipped)
-			continue;
-		buf_clear(&line);
-		sim_fault_print(&line, &choir->plan.faults[i]);
-		printf("  fault %3" PRIu32 ": %s\n", i, buf_c(&line));
-	}
-	buf_free(&line);
-}
-
 static void put_replicant(const struct choir *choir, uint32_t number)
 {
 	const struct choir_replicant *it = &choir->replicants[number];
@@ -122,7 +109,7 @@ static void put_failure(const struct settings *settings, const struct choir *cho
 	printf("FAILED: seed %" PRIu64 ", %" PRIu32 " sites, at step %" PRIu64 "\n%s", choir->options.seed,
 	       choir->options.sites, choir->violation_us / CHOIR_STEP_US, buf_c(&choir->violations));
 	if (settings->runner.runs == 1)
-		put_plan(choir);
+		sim_plan_print(&choir->plan);
 	if (choir->violation_of != CHOIR_NOBODY)
 		put_replicant(choir, choir->violation_of);
 	printf("  to see it again: %s\n", buf_c(&command));

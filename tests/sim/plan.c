@@ -5,6 +5,7 @@
 #include "base/check.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { SECOND_US = 1000000, LONGEST_US = 20 * SECOND_US, PERMANENT_SHARE = 3 };
@@ -130,6 +131,19 @@ void sim_plan_free(struct sim_plan *plan)
 {
 	free(plan->faults);
 	*plan = (struct sim_plan){0};
+}
+
+void sim_plan_print(const struct sim_plan *plan)
+{
+	struct buf line = {0};
+	for (uint32_t i = 0; i < plan->count; i++) {
+		if (plan->faults[i].skipped)
+			continue;
+		buf_clear(&line);
+		sim_fault_print(&line, &plan->faults[i]);
+		printf("  fault %3" PRIu32 ": %s\n", i, buf_c(&line));
+	}
+	buf_free(&line);
 }
 
 void sim_fault_print(struct buf *out, const struct sim_fault *fault)

@@ -83,6 +83,8 @@ struct sim_plan_options {
 
 void sim_plan_draw(struct sim_plan *plan, const struct sim_plan_options *options);
 void sim_plan_free(struct sim_plan *plan);
+/* Those faults that are not skipped, with their numbers, on the standard output. */
+void sim_plan_print(const struct sim_plan *plan);
 
 const char *sim_fault_name(enum sim_fault_kind kind);
 /* Bits of the kinds in a list "crash,pause"; false: *unknown is not a kind. */

@@ -28,6 +28,35 @@ static void assert_nothing_pending(struct world *world)
 	}
 }
 
+/* Sites with a resource of the first ones (as bits), which has 7, and is settled. */
+static struct world *world_with_one(uint32_t sites, uint32_t members)
+{
+	struct world *world = world_new(sites);
+	world_create(world, 0, 1, members, "create 7");
+	world_go(world, 10 * SECOND);
+	return world;
+}
+
+static int judge(struct world *world, uint32_t site, struct replica_op_id op, enum replica_verdict verdict)
+{
+	struct err err = {0};
+	return replica_judge(world->sites[site].replica, op, verdict, STR(""), world->now, &err);
+}
+
+/* The agent dies while the service has a request of it, which hears it or not, and starts again. */
+static void crash_while_asking(struct world *world, uint32_t site, bool happened)
+{
+	struct replica *dying = world->sites[site].replica;
+	world->sites[site].replica = NULL; /* nobody is there to be told */
+	if (happened)
+		world_run_task(world, site);
+	world->sites[site].replica = dying;
+	world_crash(world, site);
+	world->sites[site].hold_tasks = false;
+	world_start(world, site);
+	world_go(world, 60 * SECOND);
+}
+
 /* ---- A crash between intent and outcome --------------------------------------------------------------------------------- */
 
 struct crash_case {
@@ -47,23 +76,11 @@ static void test_crash_of_first(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct world *world = world_new(3);
-		world_create(world, 0, 1, 7, "create 7");
-		world_go(world, 10 * SECOND);
+		struct world *world = world_with_one(3, 7);
 		world->sites[0].hold_tasks = true;
 		uint64_t ticket = world_ask(world, 0, 1, cases[i].text);
 		assert_int_equal(world->sites[0].tasks_count, 1);
-		if (cases[i].happened) {
-			/* The service hears it; the agent that asked is gone. */
-			struct replica *dying = world->sites[0].replica;
-			world->sites[0].replica = NULL;
-			world_run_task(world, 0);
-			world->sites[0].replica = dying;
-		}
-		world_crash(world, 0);
-		world->sites[0].hold_tasks = false;
-		world_start(world, 0);
-		world_go(world, 60 * SECOND);
+		crash_while_asking(world, 0, cases[i].happened);
 		assert_false(world->answers[ticket].there);
 		if (cases[i].there)
 			assert_all(world, 1, cases[i].value);
@@ -81,15 +98,7 @@ static void test_crash_of_create(void **state)
 		struct world *world = world_new(2);
 		world->sites[0].hold_tasks = true;
 		world_create(world, 0, 1, 3, "create 7");
-		struct replica *dying = world->sites[0].replica;
-		world->sites[0].replica = NULL;
-		if (happened)
-			world_run_task(world, 0);
-		world->sites[0].replica = dying;
-		world_crash(world, 0);
-		world->sites[0].hold_tasks = false;
-		world_start(world, 0);
-		world_go(world, 60 * SECOND);
+		crash_while_asking(world, 0, happened);
 		for (uint32_t i = 0; i < 2; i++)
 			assert_int_equal(world_rows(world, i, REPLICA_REPLICANTS), happened);
 		if (happened)
@@ -105,23 +114,13 @@ static void test_crash_of_delivered(void **state)
 	static const char *const texts[] = {"set 50", "mark z", "add 10", "delete"};
 	(void)state;
 	for (size_t i = 0; i < 8; i++) {
-		struct world *world = world_new(2);
+		struct world *world = world_with_one(2, 3);
 		bool happened = i % 2;
-		world_create(world, 0, 1, 3, "create 7");
-		world_go(world, 10 * SECOND);
 		world->sites[1].hold_tasks = true;
 		world_ask(world, 0, 1, texts[i / 2]);
 		world_go(world, SECOND / 2);
 		assert_int_equal(world->sites[1].tasks_count, 1);
-		struct replica *dying = world->sites[1].replica;
-		world->sites[1].replica = NULL;
-		if (happened)
-			world_run_task(world, 1);
-		world->sites[1].replica = dying;
-		world_crash(world, 1);
-		world->sites[1].hold_tasks = false;
-		world_start(world, 1);
-		world_go(world, 60 * SECOND);
+		crash_while_asking(world, 1, happened);
 		if (i / 2 < 3)
 			assert_all(world, 1, i / 2 == 0 ? 50 : i / 2 == 2 ? 17 : 7);
 		else
@@ -136,12 +135,9 @@ static void test_crash_of_delivered(void **state)
 static void test_service_that_cannot_tell(void **state)
 {
 	(void)state;
-	struct world *world = world_new(2);
+	struct world *world = world_with_one(2, 3);
 	struct arena arena;
-	struct err err = {0};
 	arena_init(&arena, 0);
-	world_create(world, 0, 1, 3, "create 7");
-	world_go(world, 10 * SECOND);
 	world->sites[0].inquiry_blind = true;
 	world->sites[0].mode = SERVICE_LOSES_ANSWERS;
 	uint64_t ticket = world_ask(world, 0, 1, "add 10");
@@ -164,13 +160,11 @@ static void test_service_that_cannot_tell(void **state)
 	world_crash(world, 0);
 	world_start(world, 0);
 	world_go(world, 10 * SECOND);
-	assert_int_equal(replica_judge(world->sites[0].replica, answer->op, REPLICA_HAPPENED, STR(""), world->now, &err),
-	                 0);
+	assert_int_equal(judge(world, 0, answer->op, REPLICA_HAPPENED), 0);
 	world_go(world, 10 * SECOND);
 	assert_all(world, 1, 117);
 	assert_nothing_pending(world);
-	assert_int_equal(replica_judge(world->sites[0].replica, answer->op, REPLICA_HAPPENED, STR(""), world->now, &err),
-	                 ERR_NOT_FOUND);
+	assert_int_equal(judge(world, 0, answer->op, REPLICA_HAPPENED), ERR_NOT_FOUND);
 	arena_free(&arena);
 	world_free(world);
 }
@@ -179,17 +173,13 @@ static void test_withheld_dismissed_or_run_again(void **state)
 {
 	(void)state;
 	for (int again = 0; again < 2; again++) {
-		struct world *world = world_new(2);
-		world_create(world, 0, 1, 3, "create 7");
-		world_go(world, 10 * SECOND);
+		struct world *world = world_with_one(2, 3);
 		world->sites[0].inquiry_blind = true;
 		world->sites[0].mode = SERVICE_LOSES_REQUESTS;
 		uint64_t ticket = world_ask(world, 0, 1, "add 10");
 		world_go(world, 10 * SECOND);
 		world->sites[0].mode = SERVICE_FINE;
-		assert_int_equal(replica_judge(world->sites[0].replica, world->answers[ticket].answer.op,
-		                               again ? REPLICA_RETRY : REPLICA_DISMISS, STR(""), world->now, NULL),
-		                 0);
+		assert_int_equal(judge(world, 0, world->answers[ticket].answer.op, again ? REPLICA_RETRY : REPLICA_DISMISS), 0);
 		world_go(world, 10 * SECOND);
 		assert_all(world, 1, again ? 17 : 7);
 		assert_nothing_pending(world);
@@ -207,11 +197,9 @@ static void test_delivered_in_doubt(void **state)
 	} cases[] = {{REPLICA_HAPPENED, true, 17}, {REPLICA_RETRY, false, 17}, {REPLICA_DISMISS, false, 7}};
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
-		struct world *world = world_new(2);
+		struct world *world = world_with_one(2, 3);
 		struct arena arena;
 		arena_init(&arena, 0);
-		world_create(world, 0, 1, 3, "create 7");
-		world_go(world, 10 * SECOND);
 		world->sites[1].inquiry_blind = true;
 		world->sites[1].mode = cases[i].happened ? SERVICE_LOSES_ANSWERS : SERVICE_LOSES_REQUESTS;
 		uint64_t ticket = world_ask(world, 0, 1, "add 10");
@@ -224,7 +212,7 @@ static void test_delivered_in_doubt(void **state)
 			assert_int_equal(world_rows(world, k, REPLICA_OPERATIONS), 1);
 		}
 		world->sites[1].mode = SERVICE_FINE;
-		assert_int_equal(replica_judge(world->sites[1].replica, op, cases[i].verdict, STR(""), world->now, NULL), 0);
+		assert_int_equal(judge(world, 1, op, cases[i].verdict), 0);
 		world_go(world, 10 * SECOND);
 		assert_int_equal(world_item(world, 1, 1)->value, cases[i].value);
 		assert_nothing_pending(world);
@@ -238,12 +226,9 @@ static void test_delivered_in_doubt(void **state)
 static void test_rejected_and_retried(void **state)
 {
 	(void)state;
-	struct world *world = world_new(3);
+	struct world *world = world_with_one(3, 7);
 	struct arena arena;
-	struct err err = {0};
 	arena_init(&arena, 0);
-	world_create(world, 0, 1, 7, "create 7");
-	world_go(world, 10 * SECOND);
 	world->sites[2].mode = SERVICE_REFUSE;
 	uint64_t ticket = world_ask(world, 0, 1, "add 10");
 	world_go(world, 10 * SECOND);
@@ -256,16 +241,14 @@ static void test_rejected_and_retried(void **state)
 		assert_true(str_equal(view.members[2].answer, STR("no")));
 	}
 	assert_int_equal(world_item(world, 1, 1)->value, 17);
-	assert_int_equal(replica_judge(world->sites[2].replica, op, REPLICA_HAPPENED, STR(""), world->now, &err),
-	                 ERR_INVALID);
-	assert_int_equal(replica_judge(world->sites[1].replica, op, REPLICA_RETRY, STR(""), world->now, &err),
-	                 ERR_NOT_FOUND);
+	assert_int_equal(judge(world, 2, op, REPLICA_HAPPENED), ERR_INVALID);
+	assert_int_equal(judge(world, 1, op, REPLICA_RETRY), ERR_NOT_FOUND);
 	/* Still refused; then not any more. */
-	assert_int_equal(replica_judge(world->sites[2].replica, op, REPLICA_RETRY, STR(""), world->now, &err), 0);
+	assert_int_equal(judge(world, 2, op, REPLICA_RETRY), 0);
 	world_go(world, 10 * SECOND);
 	assert_int_equal(world_look_op(world, 0, op, &arena).members[2].state, REPLICA_REJECTED);
 	world->sites[2].mode = SERVICE_FINE;
-	assert_int_equal(replica_judge(world->sites[2].replica, op, REPLICA_RETRY, STR(""), world->now, &err), 0);
+	assert_int_equal(judge(world, 2, op, REPLICA_RETRY), 0);
 	world_go(world, 10 * SECOND);
 	assert_all(world, 1, 17);
 	assert_nothing_pending(world);
@@ -278,9 +261,7 @@ static void test_rejected_and_retried(void **state)
 static void test_rejected_then_covered(void **state)
 {
 	(void)state;
-	struct world *world = world_new(2);
-	world_create(world, 0, 1, 3, "create 7");
-	world_go(world, 10 * SECOND);
+	struct world *world = world_with_one(2, 3);
 	world->sites[1].mode = SERVICE_REFUSE;
 	world_ask(world, 0, 1, "set 10");
 	world_go(world, 10 * SECOND);
@@ -321,11 +302,9 @@ static void test_create_rejected(void **state)
 static void test_credential(void **state)
 {
 	(void)state;
-	struct world *world = world_new(2);
+	struct world *world = world_with_one(2, 3);
 	struct arena arena;
 	arena_init(&arena, 0);
-	world_create(world, 0, 1, 3, "create 7");
-	world_go(world, 10 * SECOND);
 	world->sites[1].mode = SERVICE_CREDENTIAL;
 	struct replica_submission submission = {.replicant = world_id(1),
 	                                        .class = world_class("add"),

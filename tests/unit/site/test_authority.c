@@ -425,22 +425,30 @@ static void each_record_is_verified_once(void **state)
 	world_free(world);
 }
 
-/* Its clock went back: others have a later card than the one it has now. */
-static void who_has_an_old_card_hears_of_the_later_one(void **state)
+/* Of three, the second had its 50th card when it died; now its clock went back, and it has a card that is older than the one
+ * others have. It has to hear of that. */
+static struct world *world_of_one_with_an_old_card(bool moved)
 {
-	(void)state;
 	struct world *world = world_of(3);
 	world->nodes[1].version = 50;
 	world_set_card(world, 1);
 	world_run(world, 2 * (uint64_t)SECOND_US);
 	world_crash(world, 1);
 	world->nodes[1].version = 10;
+	world->nodes[1].moves += moved;
 	world_start(world, 1);
 	world_introduce(world, 1, 0);
 	world_run(world, 5 * (uint64_t)SECOND_US);
 	assert_true(world->nodes[1].events[SITE_EVENT_CARD] >= 1);
 	world->nodes[1].version = 51;
 	world_set_card(world, 1);
+	return world;
+}
+
+static void who_has_an_old_card_hears_of_the_later_one(void **state)
+{
+	(void)state;
+	struct world *world = world_of_one_with_an_old_card(false);
 	world_run(world, 2 * (uint64_t)SECOND_US);
 	struct site_member member;
 	site_member(world->nodes[2].site, site_find(world->nodes[2].site, world_id(1)), &member);
@@ -452,19 +460,7 @@ static void who_has_an_old_card_hears_of_the_later_one(void **state)
 static void who_has_an_old_card_and_moved_hears_of_it_too(void **state)
 {
 	(void)state;
-	struct world *world = world_of(3);
-	world->nodes[1].version = 50;
-	world_set_card(world, 1);
-	world_run(world, 2 * (uint64_t)SECOND_US);
-	world_crash(world, 1);
-	world->nodes[1].version = 10;
-	world->nodes[1].moves++;
-	world_start(world, 1);
-	world_introduce(world, 1, 0);
-	world_run(world, 5 * (uint64_t)SECOND_US);
-	assert_true(world->nodes[1].events[SITE_EVENT_CARD] >= 1);
-	world->nodes[1].version = 51;
-	world_set_card(world, 1);
+	struct world *world = world_of_one_with_an_old_card(true);
 	assert_true(world_until(world, world_agrees, 10));
 	world_free(world);
 }
