@@ -33,6 +33,7 @@ enum {
 	LIMIT_ENGINE_WAITS = 1024,   /* requests that wait for an operation to be applied, or for a change */
 	LIMIT_ENGINE_WAIT_S = 300,   /* that `Prefer: wait=N` may ask for */
 	LIMIT_ENGINE_EARLY = 256,    /* operations answered before they were done, of which it is remembered what became */
+	LIMIT_ENGINE_TYPES = 1024,   /* with replicas, among which what a reference names is looked for */
 	LIMIT_ENGINE_CHANGES = 4096, /* remembered, for those who follow them */
 	LIMIT_API_BODY_BYTES = 64 << 10, /* of a request to the agent's own API */
 

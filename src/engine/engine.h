@@ -86,8 +86,19 @@ struct engine_found {
 	bool local_id_quoted;
 };
 
-/* Any thread, at once. False: this id is no replica's, or the store cannot be read. `type` is as glue_type_put() has it. */
-bool engine_find(struct engine *engine, struct str service, struct str type, struct str id, struct engine_found *found);
+/* How an item is called here. */
+struct engine_name {
+	struct str service;
+	struct str type;       /* as glue_type_put() has it */
+	struct str collection; /* as engine_collection_put() has it where ids are unique only there; otherwise "" */
+	struct str id;         /* a local one, or a meta-id */
+};
+
+/* Any thread, at once. False: this id is no replica's, or the store cannot be read. */
+bool engine_find(struct engine *engine, const struct engine_name *name, struct engine_found *found);
+
+/* The collection of a match in a form that is the same at all sites: with meta-ids for the replicas it is in. Any thread. */
+void engine_collection_put(struct engine *engine, const struct glue_match *match, struct buf *out);
 
 /* Are there any replicants here? Where there are none, nothing needs to be looked at. */
 bool engine_has_any(const struct engine *engine);
@@ -98,11 +109,10 @@ bool engine_has_type(struct engine *engine, struct str service, struct str type)
 /* Meta-ids in a text become the local ids of this site. */
 struct glue_replacer engine_to_local(struct engine *engine);
 
-/* Local ids become meta-ids; `type` is that of ids that are the item's own, as glue_type_put() has it. */
+/* Local ids become meta-ids, but for those that their users chose. Of the item itself `own` has all but the id. */
 struct engine_to_meta {
 	struct engine *engine;
-	struct str service;
-	struct str type;
+	struct engine_name own;
 };
 struct glue_replacer engine_to_meta(struct engine_to_meta *context);
 

@@ -145,7 +145,8 @@ struct run {
 	struct replica_request request;
 	struct setup *setup;
 	struct glue_match match;
-	struct glue_request asked;
+	struct glue_request asked; /* as the service here knows it */
+	struct engine_name own;    /* of the item, but for its id */
 	struct engine_head head;
 	const struct engine_service *service;
 	struct http_call *call;
@@ -252,6 +253,8 @@ struct glue_request engine_request_of(struct str service, struct str method, str
                                       struct str content_type);
 
 /* ids.c: what stands for what at this site. */
+/* What a place names, by its local id. */
+bool engine_place_find(const struct engine_to_meta *to, const struct glue_place *place, struct engine_found *found);
 /* Rewrites a JSON body; what is no JSON stays as it is. */
 void engine_splice(const struct glue_places *places, const struct glue_replacer *replacer, struct str body,
                    struct buf *out);
@@ -311,6 +314,7 @@ void engine_changes_add(struct engine *engine, const struct replica_event *event
 /* run.c */
 struct run *engine_run_copy(struct engine *engine, const struct replica_task *task);
 void engine_run_start(struct run *run);
+void engine_run_name(struct run *run);
 void engine_run_free(struct run *run);
 /* What became of it; the run is gone. */
 void engine_run_tell(struct run *run, const struct replica_outcome *outcome);

@@ -180,11 +180,14 @@ static void state_told(void *context, const struct http_call_answer *answer)
 		return;
 	}
 	struct buf head = {0}, body = {0}, id = {0}, target = {0};
-	struct engine_to_meta to = {run->engine, run->task.service, run->task.type};
+	struct engine_to_meta to = {run->engine, run->own};
 	struct glue_replacer meta = engine_to_meta(&to);
 	engine_splice(glue_answer_places(read), &meta, answer->body, &body);
 	replica_id_put(run->task.op.replicant, &id);
-	engine_item_put(run, buf_str(&id), &target);
+	/* In words that all members understand. */
+	buf_put(&target, run->task.collection);
+	buf_put_char(&target, '/');
+	buf_put(&target, buf_str(&id));
 	engine_head_put(
 		&(struct engine_head){STR("PUT"), buf_str(&target), STR("Content-Type: application/json\r\n"), STR("")}, &head);
 	engine_run_tell(run, &(struct replica_outcome){
@@ -201,15 +204,23 @@ static void state_told(void *context, const struct http_call_answer *answer)
 void engine_read_state(struct run *run)
 {
 	/* There is no request to read it from: the replicant says where it is. */
-	buf_put(&run->target, run->task.collection);
-	buf_put_char(&run->target, '/');
-	percent_encode(&run->target, run->task.local_id);
+	struct buf path = {0};
+	struct glue_replacer local = engine_to_local(run->engine);
+	buf_put(&path, run->task.collection);
+	buf_put_char(&path, '/');
+	percent_encode(&path, run->task.local_id);
+	run->asked = engine_request_of(run->task.service, STR("GET"), buf_str(&path), STR(""));
+	bool known = glue_match(run->setup->about.glue, &run->asked, &run->match);
+	if (known)
+		glue_splice_target(&run->match, &run->asked, &local, &run->target);
+	buf_free(&path);
 	run->asked = engine_request_of(run->task.service, STR("GET"), buf_str(&run->target), STR(""));
-	if (!glue_match(run->setup->about.glue, &run->asked, &run->match) ||
+	if (!known || !glue_match(run->setup->about.glue, &run->asked, &run->match) ||
 	    !find_operation(run->match.type, GLUE_REPLACE)) {
 		engine_run_fail(run, REPLICA_REFUSED, "the application has no way to set the whole of it");
 		return;
 	}
+	engine_run_name(run);
 	engine_run_ask(run, &(struct run_question){
 							.method = "GET", .target = buf_str(&run->target), .repeatable = true, .done = state_told});
 }

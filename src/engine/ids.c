@@ -27,28 +27,33 @@ static bool read_replicant(struct engine *engine, struct store_session *session,
 	return !here.alias;
 }
 
-static bool find_local(struct store_session *session, struct str service, struct str type, struct str id,
-                       struct engine_found *found)
+/* A longer one is no replica's: check_create() of src/replica. */
+static bool is_short(struct str text)
+{
+	return text.length <= LIMIT_REPLICA_NAME_BYTES;
+}
+
+static bool find_local(struct store_session *session, const struct engine_name *name, struct engine_found *found)
 {
 	struct buf key = {0};
 	struct str row;
-	replica_local_key(service, type, id, &key);
-	bool known = key.length <= LIMIT_STORE_KEY_BYTES &&
-	             store_get(session, REPLICA_LOCALS, buf_str(&key), &row, NULL) == 0 &&
-	             replica_local_parse(row, &found->id) == 0;
+	if (!is_short(name->service) || !is_short(name->type) || !is_short(name->collection))
+		return false;
+	replica_local_key(&(struct replica_local){name->service, name->type, name->collection, name->id}, &key);
+	bool known =
+		store_get(session, REPLICA_LOCALS, buf_str(&key), &row, NULL) == 0 && replica_local_parse(row, &found->id) == 0;
 	buf_free(&key);
 	return known;
 }
 
-bool engine_find(struct engine *engine, struct str service, struct str type, struct str id, struct engine_found *found)
+bool engine_find(struct engine *engine, const struct engine_name *name, struct engine_found *found)
 {
 	struct store_session *session;
-	if (id.length == 0 || id.length > LIMIT_REPLICA_NAME_BYTES || !engine_has_any(engine) ||
+	if (name->id.length == 0 || !is_short(name->id) || !engine_has_any(engine) ||
 	    store_begin_read(engine->store, &session, NULL) != 0)
 		return false;
-	found->by_meta_id = replica_id_parse(id, &found->id) && read_replicant(engine, session, found);
-	bool known =
-		found->by_meta_id || (find_local(session, service, type, id, found) && read_replicant(engine, session, found));
+	found->by_meta_id = replica_id_parse(name->id, &found->id) && read_replicant(engine, session, found);
+	bool known = found->by_meta_id || (find_local(session, name, found) && read_replicant(engine, session, found));
 	store_abort(session);
 	return known;
 }
@@ -65,9 +70,10 @@ bool engine_has_type(struct engine *engine, struct str service, struct str type)
 	struct store_row row;
 	struct buf prefix = {0};
 	bool found = false;
-	if (!engine_has_any(engine) || store_begin_read(engine->store, &session, NULL) != 0)
+	if (!engine_has_any(engine) || !is_short(service) || !is_short(type) ||
+	    store_begin_read(engine->store, &session, NULL) != 0)
 		return false;
-	replica_local_key(service, type, STR(""), &prefix);
+	replica_local_prefix(service, type, &prefix);
 	struct store_range range = {.table = REPLICA_LOCALS, .index = -1, .prefix = buf_str(&prefix)};
 	if (store_scan(session, &range, &cursor, NULL) == 0) {
 		found = store_next(cursor, &row, NULL) > 0;
@@ -86,7 +92,7 @@ static bool put_local(void *context, const struct glue_place *place, struct buf 
 	struct engine_found found;
 	if (place->kind != GLUE_PLACE_ID && place->kind != GLUE_PLACE_REFERENCE)
 		return false;
-	if (!engine_find(engine, STR(""), STR(""), place->value, &found) || found.local_id_bytes == 0)
+	if (!engine_find(engine, &(struct engine_name){.id = place->value}, &found) || found.local_id_bytes == 0)
 		return false;
 	buf_put(value, str_make(found.local_id, found.local_id_bytes));
 	*quoted = found.local_id_quoted;
@@ -98,14 +104,146 @@ struct glue_replacer engine_to_local(struct engine *engine)
 	return (struct glue_replacer){engine, put_local};
 }
 
-static bool find_named(const struct engine_to_meta *to, const struct glue_type *type, struct str value,
-                       struct engine_found *found)
+/* ---- By what is said of a reference ---- */
+
+/* Does a type have a name with variables for parts of it? One stands for a part without dots, the last one for all that is left. */
+static bool fits(struct str pattern, struct str name)
 {
-	struct str name = type ? glue_type_name(type) : to->type;
-	const char *dot = memchr(name.at, '.', name.length);
-	struct str service = type && dot ? str_make(name.at, (size_t)(dot - name.at)) : to->service;
-	return engine_find(to->engine, service, name, value, found) && !found->by_meta_id;
+	while (pattern.length > 0 && pattern.at[0] != '{') {
+		if (name.length == 0 || name.at[0] != pattern.at[0])
+			return false;
+		pattern = str_make(pattern.at + 1, pattern.length - 1);
+		name = str_make(name.at + 1, name.length - 1);
+	}
+	if (pattern.length == 0)
+		return name.length == 0;
+	const char *close = memchr(pattern.at, '}', pattern.length);
+	size_t variable = close ? (size_t)(close + 1 - pattern.at) : pattern.length;
+	struct str rest = str_make(pattern.at + variable, pattern.length - variable);
+	if (rest.length == 0)
+		return name.length > 0;
+	const char *dot = name.length > 0 ? memchr(name.at, '.', name.length) : NULL;
+	size_t part = dot ? (size_t)(dot - name.at) : name.length;
+	return part > 0 && fits(rest, str_make(name.at + part, name.length - part));
 }
+
+static struct str service_of(struct str type)
+{
+	const char *dot = memchr(type.at, '.', type.length);
+	return str_make(type.at, dot ? (size_t)(dot - type.at) : type.length);
+}
+
+static struct str after_service(struct str type)
+{
+	size_t taken = service_of(type).length + 1;
+	return taken < type.length ? str_make(type.at + taken, type.length - taken) : STR("");
+}
+
+/* The first row from `from` on, with the service and the type in its key; false: there is none. */
+static bool next_type(struct store_session *session, struct str from, struct buf *service, struct buf *type)
+{
+	struct store_cursor *cursor;
+	struct store_row row;
+	struct store_range range = {.table = REPLICA_LOCALS, .index = -1, .from = from};
+	bool found = false;
+	if (store_scan(session, &range, &cursor, NULL) != 0)
+		return false;
+	buf_clear(service);
+	buf_clear(type);
+	if (store_next(cursor, &row, NULL) > 0) {
+		size_t first = row.key.length > 0 ? (unsigned char)row.key.at[0] : 0;
+		size_t second = row.key.length > first + 1 ? (unsigned char)row.key.at[first + 1] : 0;
+		found = row.key.length >= first + second + 2;
+		if (found) {
+			buf_put(service, str_make(row.key.at + 1, first));
+			buf_put(type, str_make(row.key.at + first + 2, second));
+		}
+	}
+	store_cursor_free(cursor);
+	return found;
+}
+
+/* A reference to a type that is not known for sure: each of those that have replicas here is asked. Is the id that of two, nobody
+ * can tell, and it is none's. */
+static bool find_any(const struct engine_to_meta *to, const struct glue_type *wanted, struct str id,
+                     struct engine_found *found)
+{
+	struct store_session *session;
+	struct buf service = {0}, type = {0}, from = {0};
+	struct str pattern = wanted ? glue_type_name(wanted) : STR("*.{any}");
+	bool one_service = wanted && !str_equal(service_of(pattern), STR("*"));
+	uint32_t count = 0;
+	if (!is_short(id) || id.length == 0 || !engine_has_any(to->engine) ||
+	    store_begin_read(to->engine->store, &session, NULL) != 0)
+		return false;
+	for (uint32_t i = 0; i < LIMIT_ENGINE_TYPES && next_type(session, buf_str(&from), &service, &type); i++) {
+		struct engine_name name = {.service = buf_str(&service), .type = buf_str(&type), .id = id};
+		struct str wanted_service = one_service ? service_of(pattern) : wanted ? to->own.service : name.service;
+		struct engine_found one;
+		if (str_equal(name.service, wanted_service) && fits(after_service(pattern), after_service(name.type)) &&
+		    find_local(session, &name, &one) && read_replicant(to->engine, session, &one) && count++ == 0)
+			*found = one;
+		buf_clear(&from);
+		replica_local_prefix(buf_str(&service), buf_str(&type), &from);
+		/* Past all of this type. */
+		while (from.length < LIMIT_STORE_KEY_BYTES)
+			buf_put_char(&from, (char)0xff);
+	}
+	found->by_meta_id = false;
+	store_abort(session);
+	buf_free(&service);
+	buf_free(&type);
+	buf_free(&from);
+	return count == 1;
+}
+
+/* By the path up to it, which says of which type it is and in which collection. */
+static bool find_item(const struct engine_to_meta *to, const struct glue_match *item, struct str id,
+                      struct engine_found *found)
+{
+	struct buf type = {0}, collection = {0};
+	glue_type_put(item, &type);
+	if (glue_type_ids_in_collection(item->type))
+		engine_collection_put(to->engine, item, &collection);
+	bool known = engine_find(
+		to->engine, &(struct engine_name){item->service_name, buf_str(&type), buf_str(&collection), id}, found);
+	buf_free(&type);
+	buf_free(&collection);
+	return known && !found->by_meta_id;
+}
+
+static bool find_own(const struct engine_to_meta *to, struct str id, struct engine_found *found)
+{
+	struct engine_name name = to->own;
+	name.id = id;
+	return engine_find(to->engine, &name, found) && !found->by_meta_id;
+}
+
+bool engine_place_find(const struct engine_to_meta *to, const struct glue_place *place, struct engine_found *found)
+{
+	if (place->kind == GLUE_PLACE_ID)
+		return find_own(to, place->value, found);
+	if (place->kind != GLUE_PLACE_REFERENCE)
+		return false;
+	if (place->item)
+		return find_item(to, place->item, place->value, found);
+	struct str type = place->type ? glue_type_name(place->type) : STR("");
+	if (type.length == 0 || type.at[0] == '*' || memchr(type.at, '{', type.length))
+		return find_any(to, place->type, place->value, found);
+	struct engine_name name = {.service = service_of(type), .type = type, .collection = STR(""), .id = place->value};
+	if (glue_type_ids_in_collection(place->type))
+		name.collection = glue_type_only_collection(place->type);
+	return engine_find(to->engine, &name, found) && !found->by_meta_id;
+}
+
+void engine_collection_put(struct engine *engine, const struct glue_match *match, struct buf *out)
+{
+	struct engine_to_meta to = {engine, {.service = match->service_name}};
+	struct glue_replacer meta = engine_to_meta(&to);
+	glue_collection_splice(match, &meta, out);
+}
+
+/* ---- In texts ---- */
 
 /* Each segment that is an id of this type. */
 static bool put_meta_link(const struct engine_to_meta *to, struct str link, struct buf *value)
@@ -115,7 +253,7 @@ static bool put_meta_link(const struct engine_to_meta *to, struct str link, stru
 		const char *slash = memchr(link.at, '/', link.length);
 		size_t segment = slash ? (size_t)(slash - link.at) : link.length;
 		struct engine_found found;
-		if (segment > 0 && find_named(to, NULL, str_make(link.at, segment), &found)) {
+		if (segment > 0 && find_own(to, str_make(link.at, segment), &found)) {
 			replica_id_put(found.id, value);
 			replaced = true;
 		} else {
@@ -136,9 +274,10 @@ static bool put_meta(void *context, const struct glue_place *place, struct buf *
 	*quoted = true;
 	if (place->kind == GLUE_PLACE_LINK)
 		return put_meta_link(to, place->value, value);
-	if (place->kind == GLUE_PLACE_NAME)
+	/* What its user chose is the same everywhere. */
+	if (place->type && glue_type_identity(place->type) == GLUE_CHOSEN)
 		return false;
-	if (!find_named(to, place->kind == GLUE_PLACE_ID ? NULL : place->type, place->value, &found))
+	if (!engine_place_find(to, place, &found))
 		return false;
 	replica_id_put(found.id, value);
 	return true;

@@ -46,6 +46,7 @@ struct run *engine_run_copy(struct engine *engine, const struct replica_task *ta
 	run->task.type = copy(&run->arena, task->type);
 	run->task.collection = copy(&run->arena, task->collection);
 	run->task.local_id = copy(&run->arena, task->local_id);
+	run->own = (struct engine_name){.service = run->task.service, .type = run->task.type};
 	run->next = engine->runs;
 	if (engine->runs)
 		engine->runs->previous = run;
@@ -246,21 +247,44 @@ static int take_blob(struct run *run, struct err *err)
 	return code;
 }
 
+static int match_target(struct run *run, struct str target, struct err *err)
+{
+	run->asked = engine_request_of(run->task.service, run->head.method, target, run->head.content_type);
+	if (!glue_match(run->setup->about.glue, &run->asked, &run->match))
+		return err_set(err, ERR_INVALID, "the description of the application here has no such path");
+	return 0;
+}
+
+/* Whose ids are unique only within their collection, it is named with it. */
+void engine_run_name(struct run *run)
+{
+	struct buf collection = {0};
+	if (!glue_type_ids_in_collection(run->match.type))
+		return;
+	engine_collection_put(run->engine, &run->match, &collection);
+	run->own.collection = copy(&run->arena, buf_str(&collection));
+	buf_free(&collection);
+}
+
 /* The request as it is sent here: with local ids. */
 static int translate(struct run *run, struct err *err)
 {
 	int code = engine_head_parse(run->request.head, &run->head, err);
+	if (code == 0)
+		code = match_target(run, run->head.target, err);
 	if (code)
 		return code;
-	run->asked = engine_request_of(run->task.service, run->head.method, run->head.target, run->head.content_type);
-	if (!glue_match(run->setup->about.glue, &run->asked, &run->match))
-		return err_set(err, ERR_INVALID, "the description of the application here has no such path");
+	struct glue_replacer local = engine_to_local(run->engine);
+	glue_splice_target(&run->match, &run->asked, &local, &run->target);
+	/* From here on in the words of this site: other paths are made of it. */
+	code = match_target(run, copy(&run->arena, buf_str(&run->target)), err);
+	if (code)
+		return code;
 	if (take_blob(run, err) != 0)
 		return ERR_UNAVAILABLE;
 	if (run->match.needs_body && !glue_match_body(run->setup->about.glue, run->request.body, &run->match, err))
 		return ERR_INVALID;
-	struct glue_replacer local = engine_to_local(run->engine);
-	glue_splice_target(&run->match, &run->asked, &local, &run->target);
+	engine_run_name(run);
 	bool opaque = glue_operation_opaque(run->match.operation);
 	engine_splice(opaque ? NULL : glue_request_places(run->match.operation), &local, run->request.body, &run->body);
 	return 0;

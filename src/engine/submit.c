@@ -145,18 +145,66 @@ static void reading_free(struct reading *reading)
 	free(reading);
 }
 
-/* The replicants that a request refers to, and its natural name. */
+/* How the item of a request is called here, but for its id. */
+static struct engine_name own_name(const struct ticket *ticket)
+{
+	bool within = glue_type_ids_in_collection(ticket->match.type);
+	return (struct engine_name){.service = ticket->request.service,
+	                            .type = buf_str(&ticket->type),
+	                            .collection = within ? buf_str(&ticket->reading->collection) : STR("")};
+}
+
+static void note_reference(struct reading *reading, struct replica_id id)
+{
+	for (uint32_t i = 0; i < reading->references_count; i++)
+		if (memcmp(&reading->references[i], &id, sizeof(id)) == 0)
+			return;
+	if (reading->references_count < LIMIT_REPLICA_REFERENCES)
+		reading->references[reading->references_count++] = id;
+}
+
+/* What is made in a namespace has to wait for it wherever it is to be made as well. Where that is not replicated to, a namespace of
+ * that name may be there all the same. */
+static bool is_wherever(struct ticket *ticket, struct replica_id id)
+{
+	struct arena arena;
+	struct replica_view view;
+	arena_init(&arena, 0);
+	bool all = ticket->request.members_count > 0 && replica_look(ticket->engine->replica, &arena, id, &view) == 0;
+	for (uint32_t i = 0; all && i < ticket->request.members_count; i++) {
+		bool there = false;
+		for (uint32_t k = 0; k < view.members_count; k++)
+			there |= view.members[k].site == ticket->request.members[i];
+		all = there;
+	}
+	arena_free(&arena);
+	return all;
+}
+
+struct noting {
+	struct ticket *ticket;
+	struct reading *reading;
+	struct engine_to_meta to;
+};
+
+/* The replicants that a request refers to, and its natural name. In the path there are local ids still. */
 static bool note_place(void *context, const struct glue_place *place, struct buf *value, bool *quoted)
 {
 	(void)value;
 	(void)quoted;
-	struct reading *reading = context;
+	struct noting *noting = context;
+	struct reading *reading = noting->reading;
 	struct replica_id id;
+	struct engine_found found;
 	if (place->kind == GLUE_PLACE_NAME && reading->name.length == 0)
 		buf_put(&reading->name, place->value);
-	if (place->kind == GLUE_PLACE_REFERENCE && reading->references_count < LIMIT_REPLICA_REFERENCES &&
-	    replica_id_parse(place->value, &id))
-		reading->references[reading->references_count++] = id;
+	if (place->kind != GLUE_PLACE_REFERENCE)
+		return false;
+	bool chosen = place->type && glue_type_identity(place->type) == GLUE_CHOSEN;
+	if (replica_id_parse(place->value, &id))
+		note_reference(reading, id);
+	else if (engine_place_find(&noting->to, place, &found) && (!chosen || is_wherever(noting->ticket, found.id)))
+		note_reference(reading, found.id);
 	return false;
 }
 
@@ -176,7 +224,7 @@ static bool read_request(struct ticket *ticket, struct reading *reading)
 		return false;
 	}
 	glue_type_put(&ticket->match, &ticket->type);
-	glue_collection_put(&ticket->match, &reading->collection);
+	engine_collection_put(ticket->engine, &ticket->match, &reading->collection);
 	return true;
 }
 
@@ -185,14 +233,16 @@ static bool translate(struct ticket *ticket, struct reading *reading)
 {
 	const struct engine_request *request = &ticket->request;
 	const struct glue_match *match = &ticket->match;
-	struct engine_to_meta to = {ticket->engine, request->service, buf_str(&ticket->type)};
-	struct glue_replacer meta = engine_to_meta(&to), note = {reading, note_place};
+	struct engine_to_meta to = {ticket->engine, own_name(ticket)};
+	struct noting noting = {ticket, reading, to};
+	struct glue_replacer meta = engine_to_meta(&to), note = {&noting, note_place};
 	glue_splice_target(match, &ticket->asked, &meta, &reading->target);
 	bool opaque = glue_operation_opaque(match->operation);
 	const struct glue_places *places = opaque ? NULL : glue_request_places(match->operation);
 	engine_splice(places, &meta, request->body, &reading->body);
 	struct buf unused = {0};
 	engine_splice(places, &note, buf_str(&reading->body), &unused);
+	glue_splice_target(match, &ticket->asked, &note, &unused);
 	buf_free(&unused);
 	struct buf fields = {0};
 	engine_fields_put(&fields, request->fields, is_no_credential, (void *)match->service);
@@ -268,6 +318,7 @@ void engine_ticket_go(struct ticket *ticket)
 	                                .consistency = request->consistency};
 	if (request->members_count > 0) {
 		make_rules(ticket->match.type, resolutions, &create.rules);
+		create.ids_in_collection = glue_type_ids_in_collection(ticket->match.type);
 		create.rules.create_replays = glue_operation_replays(ticket->match.operation);
 		if (glue_type_names_unique(ticket->match.type))
 			create.name = buf_str(&reading->name);
@@ -354,7 +405,8 @@ struct own_id {
 static bool put_own_id(void *context, const struct glue_place *place, struct buf *value, bool *quoted)
 {
 	struct own_id *own = context;
-	if (place->kind == GLUE_PLACE_ID && own->local_id.length > 0 && str_equal(place->value, own->local_id)) {
+	bool chosen = place->type && glue_type_identity(place->type) == GLUE_CHOSEN;
+	if (place->kind == GLUE_PLACE_ID && !chosen && own->local_id.length > 0 && str_equal(place->value, own->local_id)) {
 		replica_id_put(own->id, value);
 		*quoted = true;
 		return true;
@@ -438,15 +490,16 @@ void engine_answer_ticket(struct engine *engine, const struct replica_answer *an
 		                     STR_FMT(answer->outcome.answer));
 		return;
 	}
-	struct own_id own = {.to = {engine, ticket->request.service, buf_str(&ticket->type)},
-	                     .local_id = answer->outcome.local_id,
-	                     .id = ticket->replicant};
+	struct own_id own = {
+		.to = {engine, own_name(ticket)}, .local_id = answer->outcome.local_id, .id = ticket->replicant};
 	struct glue_replacer replacer = {&own, put_own_id};
 	ticket->answer.status = ticket->status;
 	engine_splice(ticket->status < 300 ? glue_answer_places(ticket->match.operation) : NULL, &replacer,
 	              buf_str(&ticket->body), &ticket->answer_body);
 	engine_fields_put(&ticket->answer_fields, buf_str(&ticket->fields), is_no_location, NULL);
 	struct str location = engine_field(buf_str(&ticket->fields), STR("location"));
+	if (glue_type_identity(ticket->match.type) == GLUE_CHOSEN)
+		own.local_id = STR("");
 	if (location.length > 0) {
 		buf_put(&ticket->answer_fields, STR("Location: "));
 		put_location(&ticket->answer_fields, location, &own);

@@ -176,11 +176,18 @@ void glue_type_put(const struct glue_match *match, struct buf *out);
 /* The collection in one form, whatever path the request took: without the service's prefixes, and without variables that do
  * not tell items apart. A name, or an id that the user chose, is unique within (type, collection). */
 void glue_collection_put(const struct glue_match *match, struct buf *out);
+/* With the ids of other items in it replaced, as in a target. */
+struct glue_replacer;
+void glue_collection_splice(const struct glue_match *match, const struct glue_replacer *replacer, struct buf *out);
 
 /* ---- What is known of a match ------------------------------------------------------------------------------------ */
 
 enum glue_identity glue_type_identity(const struct glue_type *type);
-struct str glue_type_name(const struct glue_type *type);   /* as it is written in the file: "*.{plural}" */
+struct str glue_type_name(const struct glue_type *type); /* as it is written in the file: "*.{plural}" */
+/* An id tells items of one collection apart, and no more: a namespace and a name. Otherwise it is unique among all of the type. */
+bool glue_type_ids_in_collection(const struct glue_type *type);
+/* The collection that all of them are in, as glue_collection_put() has it; "": it depends on the path. */
+struct str glue_type_only_collection(const struct glue_type *type);
 bool glue_type_names_unique(const struct glue_type *type); /* a natural name, unique within its collection */
 /* The query that finds an item of that name in its collection: "name=debian%2012". False: there is none. */
 bool glue_type_find_put(const struct glue_type *type, struct str name, struct buf *out);
@@ -227,6 +234,9 @@ struct glue_place {
 	bool quoted;                  /* a JSON string; false: a number */
 	size_t at;                    /* where its token begins in the text fed so far */
 	size_t length;                /* of the token */
+	/* A reference in a path: what the path up to it is, if that is an item of this description, with its type and collection
+	 * as they are there; otherwise NULL. */
+	const struct glue_match *item;
 };
 
 /* Where ids stand: in the body of the request; in its answer, by status; NULL: nowhere, the body need not be looked at. */

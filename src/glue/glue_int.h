@@ -121,6 +121,7 @@ struct glue_type {
 	struct glue_references in_path; /* by the names of variables */
 	struct glue_texts ignored;      /* variables */
 	bool unique;
+	bool ids_in_collection;
 	bool delete_wins;
 	struct str find; /* "name={name}"; "": there is no such query */
 	struct glue_template *collections;

@@ -78,6 +78,17 @@ enum glue_identity glue_type_identity(const struct glue_type *type)
 	return type->identity;
 }
 
+bool glue_type_ids_in_collection(const struct glue_type *type)
+{
+	return type->ids_in_collection;
+}
+
+struct str glue_type_only_collection(const struct glue_type *type)
+{
+	bool only = type->collections_count == 1 && type->collections[0].variables_count == 0;
+	return only ? type->collections[0].text : STR("");
+}
+
 bool glue_type_names_unique(const struct glue_type *type)
 {
 	return type->unique;
@@ -151,6 +162,12 @@ static void put_segment(struct buf *out, struct str segment)
 
 void glue_collection_put(const struct glue_match *match, struct buf *out)
 {
+	static const struct glue_replacer none;
+	glue_collection_splice(match, &none, out);
+}
+
+void glue_collection_splice(const struct glue_match *match, const struct glue_replacer *replacer, struct buf *out)
+{
 	const struct glue_template *template = match->template;
 	for (uint32_t i = template->prefix_segments, variable = 0; i < template->collection_segments; i++) {
 		bool literal = template->segments[i].at != NULL;
@@ -161,7 +178,7 @@ void glue_collection_put(const struct glue_match *match, struct buf *out)
 		buf_put_char(out, '/');
 		if (literal)
 			buf_put(out, template->segments[i]);
-		else
+		else if (replacer->replace == NULL || !glue_reference_splice(match, variable, replacer, out))
 			put_segment(out, match->values[variable].text);
 	}
 }

@@ -289,3 +289,19 @@ const struct glue_template *glue_find_template(const struct glue *glue, struct s
 	*type = first->operation->type;
 	return first->template;
 }
+
+bool glue_match_item(const struct glue_service *service, struct str service_name, struct str path,
+                     struct glue_match *match)
+{
+	struct glue_segments segments;
+	if (service == NULL || !glue_segments_cut(path, &segments))
+		return false;
+	const struct glue_endpoint *endpoint = glue_trie_find(service->root, &segments, accept_any, NULL);
+	if (endpoint == NULL)
+		return false;
+	*match = (struct glue_match){
+		.service = service, .service_name = service_name, .path = path, .endpoint = endpoint, .key = STR("")};
+	fill(match, &endpoint->candidates[0], &segments);
+	const struct glue_template *template = match->template;
+	return template->id_variable >= 0 && template->variables[template->id_variable].segment + 1 == segments.count;
+}

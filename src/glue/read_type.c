@@ -9,6 +9,7 @@ enum {
 	LISTS,
 	IGNORE,
 	IDENTITY,
+	IDS,
 	OBJECT,
 	LIST,
 	ID,
@@ -29,6 +30,7 @@ static const char *const type_keys[] = {[COLLECTION] = "collection",
                                         [LISTS] = "lists",
                                         [IGNORE] = "ignore",
                                         [IDENTITY] = "identity",
+                                        [IDS] = "ids",
                                         [OBJECT] = "object",
                                         [LIST] = "list",
                                         [ID] = "id",
@@ -287,13 +289,19 @@ static void read_find(struct glue_load *load, const struct yaml_entry *entry, st
 static void read_object(struct glue_load *load, const struct yaml_entry found[TYPE_KEYS], struct glue_type *type)
 {
 	static const char *const identities[] = {[GLUE_ASSIGNED] = "assigned", [GLUE_CHOSEN] = "chosen", NULL};
+	static const char *const reaches[] = {"everywhere", "collection", NULL};
 	static const char *const deletes[] = {"loses", "wins", NULL};
 	int identity = GLUE_ASSIGNED, delete = 1;
 	if (found[IDENTITY].value != NULL)
 		glue_word(load, &found[IDENTITY], identities, "identity", &identity);
+	/* Who chooses a name looks at the collection; who makes an id makes it for good. */
+	int reach = identity == GLUE_CHOSEN;
+	if (found[IDS].value != NULL)
+		glue_word(load, &found[IDS], reaches, "reach of ids", &reach);
 	if (found[DELETE].value != NULL)
 		glue_word(load, &found[DELETE], deletes, "outcome", &delete);
 	type->identity = (enum glue_identity)identity;
+	type->ids_in_collection = reach == 1;
 	type->delete_wins = delete == 1;
 	if (found[OBJECT].value != NULL)
 		glue_pointer(load, &found[OBJECT], &type->object);

@@ -4,7 +4,7 @@
  * references (the query). A link is a path, or a whole URL; what its path is, is looked up as if it were asked for. All that
  * is not replaced is copied as it came, also the way in which it is percent-encoded.
  */
-#include "glue/glue_int.h"
+#include "glue/match.h"
 
 #include "base/arena.h"
 #include "base/percent.h"
@@ -16,6 +16,10 @@ struct rewrite {
 	const struct glue_replacer *replacer;
 	struct buf *out;
 	struct arena arena; /* for decoded values */
+	/* Whose path it is, and where that begins in the text. */
+	const struct glue_service *service;
+	struct str service_name;
+	size_t path;
 };
 
 static void rewrite_begin(struct rewrite *rewrite, struct str text, const struct glue_replacer *replacer,
@@ -66,20 +70,31 @@ static void offer(struct rewrite *rewrite, struct glue_place place, bool in_quer
 	buf_free(&value);
 }
 
+/* `value` is a slice of the text. The path up to a reference says what it refers to: in /posts/7/comments/2 the 7 is /posts/7. */
+static void offer_variable(struct rewrite *rewrite, const struct glue_variable *variable, struct str value)
+{
+	struct glue_match item;
+	struct glue_place place = {
+		.kind = variable->kind == GLUE_VARIABLE_ID ? GLUE_PLACE_ID : GLUE_PLACE_REFERENCE,
+		.type = variable->type,
+		.at = (size_t)(value.at - rewrite->text.at),
+		.length = value.length,
+	};
+	struct str path = str_make(rewrite->text.at + rewrite->path, place.at + place.length - rewrite->path);
+	if (variable->kind == GLUE_VARIABLE_PLAIN)
+		return;
+	if (variable->kind == GLUE_VARIABLE_REFERENCE &&
+	    glue_match_item(rewrite->service, rewrite->service_name, path, &item) &&
+	    (variable->type == NULL || item.type == variable->type))
+		place.item = &item;
+	offer(rewrite, place, false);
+}
+
 /* values are slices of the text. */
 static void rewrite_path(struct rewrite *rewrite, const struct glue_template *template, const struct glue_value *values)
 {
-	for (uint32_t i = 0; i < template->variables_count; i++) {
-		const struct glue_variable *variable = &template->variables[i];
-		struct glue_place place = {
-			.kind = variable->kind == GLUE_VARIABLE_ID ? GLUE_PLACE_ID : GLUE_PLACE_REFERENCE,
-			.type = variable->type,
-			.at = (size_t)(values[i].text.at - rewrite->text.at),
-			.length = values[i].text.length,
-		};
-		if (variable->kind != GLUE_VARIABLE_PLAIN)
-			offer(rewrite, place, false);
-	}
+	for (uint32_t i = 0; i < template->variables_count; i++)
+		offer_variable(rewrite, &template->variables[i], values[i].text);
 }
 
 static const struct glue_reference *reference_find(struct rewrite *rewrite, const struct glue_type *type,
@@ -120,6 +135,8 @@ void glue_splice_target(const struct glue_match *match, const struct glue_reques
 {
 	struct rewrite rewrite;
 	rewrite_begin(&rewrite, request->path, replacer, out);
+	rewrite.service = match->service;
+	rewrite.service_name = match->service_name;
 	rewrite_path(&rewrite, match->template, match->values);
 	rewrite_end(&rewrite);
 	if (request->query.length == 0)
@@ -128,6 +145,22 @@ void glue_splice_target(const struct glue_match *match, const struct glue_reques
 	rewrite_begin(&rewrite, request->query, replacer, out);
 	rewrite_query(&rewrite, match->type, 0, request->query.length);
 	rewrite_end(&rewrite);
+}
+
+bool glue_reference_splice(const struct glue_match *match, uint32_t variable, const struct glue_replacer *replacer,
+                           struct buf *out)
+{
+	struct rewrite rewrite;
+	struct str value = match->values[variable].text;
+	struct str path = str_make(match->path.at, (size_t)(value.at + value.length - match->path.at));
+	rewrite_begin(&rewrite, path, replacer, out);
+	rewrite.service = match->service;
+	rewrite.service_name = match->service_name;
+	rewrite.copied = path.length - value.length; /* what is before it is not asked for */
+	offer_variable(&rewrite, &match->template->variables[variable], value);
+	bool replaced = rewrite.copied == path.length;
+	arena_free(&rewrite.arena);
+	return replaced;
 }
 
 /* ---- Links ------------------------------------------------------------------------------------------------------- */
@@ -176,6 +209,9 @@ void glue_splice_link(const struct glue *glue, struct str service, struct str li
 	if (query > path)
 		template = link_template(glue, service, str_make(link.at + path, query - path), path > 0, values, &type);
 	rewrite_begin(&rewrite, link, replacer, out);
+	rewrite.service = glue_service_find(glue, service);
+	rewrite.service_name = service;
+	rewrite.path = path;
 	if (template) {
 		rewrite_path(&rewrite, template, values);
 		rewrite_query(&rewrite, type, query < fragment ? query + 1 : query, fragment);

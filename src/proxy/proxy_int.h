@@ -312,7 +312,7 @@ struct proxy_resource {
 	struct glue_match match;
 	struct glue_request asked;
 	enum glue_effect effect;
-	struct str type;
+	struct engine_name name;
 	bool known; /* the id is a replica's: */
 	struct engine_found found;
 	const struct scope_step *copies; /* the scope says `&`, with this site among them */

@@ -15,6 +15,7 @@
 #include "proxy/proxy_int.h"
 
 #include "base/check.h"
+#include "base/percent.h"
 
 /* ---- What is it? --------------------------------------------------------------------------------------------------- */
 
@@ -34,15 +35,21 @@ static void note_resource(struct proxy_exchange *exchange, const struct glue_mat
                           const struct glue_request *asked)
 {
 	struct proxy_resource *resource = arena_new(&exchange->arena, struct proxy_resource);
-	struct buf type = {0};
+	struct buf type = {0}, collection = {0};
+	struct engine *engine = exchange->proxy->shared->engine;
 	resource->match = *match;
 	resource->asked = *asked;
 	resource->effect = match->operation ? glue_operation_effect(match->operation) : GLUE_RELATIVE;
 	glue_type_put(match, &type);
-	resource->type = copy(exchange, buf_str(&type));
+	if (glue_type_ids_in_collection(match->type))
+		engine_collection_put(engine, match, &collection);
+	resource->name = (struct engine_name){.service = exchange->service->name,
+	                                      .type = copy(exchange, buf_str(&type)),
+	                                      .collection = copy(exchange, buf_str(&collection))};
+	percent_decode(&exchange->arena, match->id, &resource->name.id); /* or "" */
 	buf_free(&type);
-	resource->known = engine_find(exchange->proxy->shared->engine, exchange->service->name, resource->type, match->id,
-	                              &resource->found);
+	buf_free(&collection);
+	resource->known = engine_find(engine, &resource->name, &resource->found);
 	exchange->resource = resource;
 }
 
@@ -285,7 +292,8 @@ static const struct glue_places *places_of(const struct proxy_exchange *exchange
 	if (glue_type_identity(resource->match.type) == GLUE_CHOSEN || http_method_is_head(exchange->method))
 		return NULL;
 	const struct http_field *coding = http_find_named(head, STR("content-encoding"));
-	bool any = !coding && engine_has_type(exchange->proxy->shared->engine, exchange->service->name, resource->type);
+	bool any =
+		!coding && engine_has_type(exchange->proxy->shared->engine, exchange->service->name, resource->name.type);
 	return any ? glue_answer_places(resource->match.operation) : NULL;
 }
 
@@ -295,8 +303,7 @@ bool proxy_splice_answer(struct proxy_exchange *exchange, struct http_head *head
 	const struct glue_places *places = places_of(exchange, head);
 	if (!places || head->framing == HTTP_BODY_NONE)
 		return false;
-	resource->to_meta =
-		(struct engine_to_meta){exchange->proxy->shared->engine, exchange->service->name, resource->type};
+	resource->to_meta = (struct engine_to_meta){exchange->proxy->shared->engine, resource->name};
 	struct glue_replacer meta = engine_to_meta(&resource->to_meta);
 	exchange->response.splicer = glue_splicer_new(places, &meta);
 	struct http_field *length = http_find(head, HTTP_FIELD_CONTENT_LENGTH);

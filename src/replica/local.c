@@ -5,7 +5,9 @@ static struct str local_key(struct replica *replica, const struct replicant *r)
 {
 	const struct report *report = &r->members[r->self].report;
 	buf_clear(&replica->key);
-	replica_local_key(r->service, r->type, str_make(report->local_id, report->local_id_bytes), &replica->key);
+	replica_local_key(&(struct replica_local){r->service, r->type, r->ids_in_collection ? r->collection : STR(""),
+	                                          str_make(report->local_id, report->local_id_bytes)},
+	                  &replica->key);
 	return buf_str(&replica->key);
 }
 

@@ -98,7 +98,7 @@ enum replica_table {
 	REPLICA_OPERATIONS, /* meta-id, site, number */
 	REPLICA_LANES,      /* meta-id: X, what is running */
 	REPLICA_OUTBOX,     /* site, meta-id: there is something to tell it */
-	REPLICA_LOCALS,     /* service, type, local id: meta-id */
+	REPLICA_LOCALS,     /* service, type, collection if it counts, local id: meta-id */
 	REPLICA_NAMES,      /* service, type, collection, name: meta-id */
 	REPLICA_KEYS,       /* Idempotency-Key: operation */
 	REPLICA_BLOBS,      /* SHA-256: which operations need it */
@@ -232,12 +232,13 @@ void replica_free(struct replica *replica);
 struct replica_create {
 	struct str service;
 	struct str type;
-	struct str collection;  /* a name is unique within it; "" without a natural name */
+	struct str collection;  /* a name is unique within it; ids in it are meta-ids */
 	struct str name;        /* natural name; "": none */
 	const site_id *members; /* this site among them; 2 to LIMIT_REPLICA_MEMBERS */
 	uint32_t members_count;
 	enum replica_consistency consistency;
 	struct order_rules rules;
+	bool ids_in_collection; /* so are local ids; otherwise they are unique among all of the type */
 };
 
 struct replica_submission {
@@ -339,7 +340,16 @@ uint32_t replica_list_ops(struct replica *replica, const struct replica_id *of, 
                           struct replica_op_id *ops, uint32_t most);
 
 /* From rows, for those who read the store themselves (the data plane): no struct replica is needed. */
-void replica_local_key(struct str service, struct str type, struct str local_id, struct buf *key);
+struct replica_local {
+	struct str service;
+	struct str type;
+	struct str collection; /* "" where local ids are unique among all of the type */
+	struct str id;
+};
+
+void replica_local_key(const struct replica_local *local, struct buf *key);
+/* What the keys of all of a type begin with. */
+void replica_local_prefix(struct str service, struct str type, struct buf *prefix);
 int replica_local_parse(struct str row, struct replica_id *id);
 
 /* What the row of a replicant says of this site. */

@@ -9,7 +9,7 @@
 #include "base/map.h"
 
 enum {
-	REPLICA_ROW_VERSION = 1,
+	REPLICA_ROW_VERSION = 2, /* 1 had local ids without their collection */
 	REPLICA_WIRE_VERSION = 1,
 
 	REPLICA_LOADED = 512,           /* replicants in memory that nothing keeps there */
@@ -190,6 +190,7 @@ struct replicant {
 	enum replica_consistency consistency;
 	struct buf text; /* of the four names, and the resolutions */
 	struct str service, type, collection, name;
+	bool ids_in_collection;
 	struct order_rules rules;
 	struct member *members;
 	uint32_t members_count;

@@ -68,7 +68,7 @@ uint32_t members_digest(const struct replicant *r)
 
 /* ---- What all members know from the start -------------------------------------------------------------------------- */
 
-enum { RULES_DELETE_LOSES = 1, RULES_CREATE_REPLAYS = 2, RULES_TABLE = 4, RULES_FLAGS = 7 };
+enum { RULES_DELETE_LOSES = 1, RULES_CREATE_REPLAYS = 2, RULES_TABLE = 4, IDS_IN_COLLECTION = 8, HEADER_FLAGS = 15 };
 
 /* Names and resolutions are slices of one text of its own. */
 void header_take(struct replicant *r, const struct replica_create *create)
@@ -87,6 +87,7 @@ void header_take(struct replicant *r, const struct replica_create *create)
 		at += parts[i].length;
 	}
 	r->consistency = create->consistency;
+	r->ids_in_collection = create->ids_in_collection;
 	r->rules = create->rules;
 	r->rules.resolutions = table > 0 ? (const uint8_t *)r->text.at + at : NULL;
 }
@@ -101,7 +102,7 @@ void put_header(struct buf *out, const struct replicant *r)
 	put_text(out, r->name);
 	put_number(out,
 	           (rules->delete_loses ? RULES_DELETE_LOSES : 0) | (rules->create_replays ? RULES_CREATE_REPLAYS : 0) |
-	               (rules->resolutions ? RULES_TABLE : 0),
+	               (rules->resolutions ? RULES_TABLE : 0) | (r->ids_in_collection ? IDS_IN_COLLECTION : 0),
 	           1);
 	put_number(out, rules->classes, 1);
 	if (rules->resolutions)
@@ -151,12 +152,13 @@ bool read_header(struct reader *reader, struct replicant *r, site_id self)
 	uint8_t flags = read_8(reader);
 	create.rules.delete_loses = flags & RULES_DELETE_LOSES;
 	create.rules.create_replays = flags & RULES_CREATE_REPLAYS;
+	create.ids_in_collection = flags & IDS_IN_COLLECTION;
 	create.rules.classes = read_8(reader);
 	if (flags & RULES_TABLE) {
 		struct str table = read_bytes(reader, (size_t)create.rules.classes * create.rules.classes);
 		create.rules.resolutions = reader->failed ? NULL : (const uint8_t *)table.at;
 	}
-	if (reader->failed || consistency > REPLICA_WEAK || (flags & ~RULES_FLAGS) != 0 || !rules_are_sound(&create.rules))
+	if (reader->failed || consistency > REPLICA_WEAK || (flags & ~HEADER_FLAGS) != 0 || !rules_are_sound(&create.rules))
 		return false;
 	header_take(r, &create);
 	return read_members(reader, r, self);

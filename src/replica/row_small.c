@@ -156,14 +156,23 @@ static void put_digest(struct buf *out, struct str text)
 		put_number(out, hash_bytes(&NAME_KEYS[i], text), 8);
 }
 
-void replica_local_key(struct str service, struct str type, struct str local_id, struct buf *key)
+void replica_local_prefix(struct str service, struct str type, struct buf *prefix)
 {
-	put_text(key, service);
-	put_text(key, type);
-	if (service.length + type.length + local_id.length + 2 <= LIMIT_STORE_KEY_BYTES)
-		buf_put(key, local_id);
+	put_text(prefix, service);
+	put_text(prefix, type);
+}
+
+void replica_local_key(const struct replica_local *local, struct buf *key)
+{
+	struct buf rest = {0};
+	replica_local_prefix(local->service, local->type, key);
+	put_text(&rest, local->collection);
+	buf_put(&rest, local->id);
+	if (key->length + rest.length <= LIMIT_STORE_KEY_BYTES)
+		buf_put(key, buf_str(&rest));
 	else
-		put_digest(key, local_id);
+		put_digest(key, buf_str(&rest));
+	buf_free(&rest);
 }
 
 void name_key_put(struct buf *out, const struct replicant *r)

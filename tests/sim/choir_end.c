@@ -234,7 +234,10 @@ static bool check_local(const struct lack *lack, struct choir_site *it, const st
 	struct buf key = {0};
 	struct replica_id id = {0};
 	choir_item_id(it, item, local_id);
-	replica_local_key(STR("choir"), str_of(choir_types[of->kind].name), str_of(local_id), &key);
+	replica_local_key(&(struct replica_local){.service = STR("choir"),
+	                                          .type = str_of(choir_types[of->kind].name),
+	                                          .id = str_of(local_id)},
+	                  &key);
 	const struct choir_row *row = choir_rows_get(&it->rows, REPLICA_LOCALS, buf_str(&key));
 	buf_free(&key);
 	if (row && replica_local_parse(choir_row_value(row), &id) == 0 &&

@@ -156,7 +156,10 @@ static bool is_of_another(struct choir_site *it, const struct choir_item *item, 
 	struct buf key = {0};
 	struct replica_id found;
 	choir_item_id(it, item, local_id);
-	replica_local_key(service_name, str_of(choir_types[item->kind].name), str_of(local_id), &key);
+	replica_local_key(&(struct replica_local){.service = service_name,
+	                                          .type = str_of(choir_types[item->kind].name),
+	                                          .id = str_of(local_id)},
+	                  &key);
 	const struct choir_row *row = choir_rows_get(&it->rows, REPLICA_LOCALS, buf_str(&key));
 	bool other = row && replica_local_parse(choir_row_value(row), &found) == 0 &&
 	             memcmp(found.bytes, id.bytes, sizeof(id.bytes)) != 0;

@@ -112,6 +112,8 @@ static void types(void **state)
 	struct buf query = {0};
 	assert_int_equal(glue_type_identity(image), GLUE_ASSIGNED);
 	assert_int_equal(glue_type_identity(user), GLUE_CHOSEN);
+	assert_false(glue_type_ids_in_collection(image));
+	assert_true(glue_type_ids_in_collection(user));
 	assert_true(glue_type_names_unique(image));
 	assert_false(glue_type_names_unique(user));
 	assert_false(glue_delete_wins(image));

@@ -147,6 +147,57 @@ static void links(void **state)
 	glue_free(glue);
 }
 
+/* What the path up to a reference is; "" where the place has none. */
+static bool tell_item(void *context, const struct glue_place *place, struct buf *value, bool *quoted)
+{
+	struct buf *told = context;
+	(void)quoted;
+	if (place->kind != GLUE_PLACE_REFERENCE)
+		return false;
+	buf_printf(told, "%.*s:", STR_FMT(place->value));
+	if (place->item) {
+		glue_type_put(place->item, told);
+		buf_put(told, STR(" in "));
+		glue_collection_put(place->item, told);
+	}
+	buf_put(told, STR("; "));
+	buf_put(value, STR("M"));
+	buf_put(value, place->value);
+	return true;
+}
+
+static void references_in_paths(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *app, *service, *request, *items, *collection;
+	} cases[] = {
+		{"apps/rest.yaml", "blog", "GET /posts/7", "", "/posts"},
+		{"apps/rest.yaml", "blog", "GET /posts/7/comments/2", "7:blog.posts in /posts; ", "/posts/M7/comments"},
+		{"apps/rest.yaml", "blog", "POST /api/v1/a/1/b/2/c", "1:blog.a in /a; 2:blog.b in /a/1/b; ", "/a/M1/b/M2/c"},
+		{"apps/kubernetes.yaml", "kubernetes", "GET /apis/apps/v1/namespaces/red/deployments/d", "red:; ",
+	     "/apis/apps/namespaces/Mred/deployments"},
+		{"apps/kubernetes.yaml", "kubernetes", "GET /api/v1/namespaces/red/pods/p",
+	     "red:kubernetes.namespaces in /api/v1/namespaces; ", "/api/v1/namespaces/Mred/pods"},
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct glue *glue = read_app(cases[i].app);
+		struct glue_request request = request_of(cases[i].service, cases[i].request);
+		struct glue_match match;
+		struct buf told = {0}, out = {0};
+		struct glue_replacer replacer = {&told, tell_item};
+		assert_true(glue_match(glue, &request, &match));
+		glue_splice_target(&match, &request, &replacer, &out);
+		assert_string_equal(buf_c(&told), cases[i].items);
+		buf_clear(&out);
+		glue_collection_splice(&match, &replacer, &out);
+		assert_string_equal(buf_c(&out), cases[i].collection);
+		buf_free(&told);
+		buf_free(&out);
+		glue_free(glue);
+	}
+}
+
 /* The sample application's bodies, with its own description. */
 static void bodies(void **state)
 {
@@ -187,6 +238,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(targets),
 		cmocka_unit_test(links),
+		cmocka_unit_test(references_in_paths),
 		cmocka_unit_test(bodies),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

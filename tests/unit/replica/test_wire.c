@@ -308,8 +308,10 @@ static void what_is_cut_short_is_refused(void **state)
 		/* One byte too many; another version. */
 		buf_put_char(&bytes, 7);
 		assert_int_equal(parse_exactly(i, buf_str(&bytes)), ERR_CORRUPT);
-		bytes.at[0] = 2;
+		bytes.at[0]++;
 		assert_int_equal(parse_exactly(i, buf_str(&bytes)), ERR_VERSION);
+		bytes.at[0] = 1; /* local ids were known without their collection */
+		assert_int_equal(parse_exactly(i, buf_str(&bytes)), rows[i].sections ? ERR_CORRUPT : ERR_VERSION);
 		buf_free(&bytes);
 	}
 }
@@ -366,9 +368,12 @@ static void keys_are_bounded(void **state)
 	(void)state;
 	memset(name, 'n', sizeof(name));
 	struct str full = str_make(name, sizeof(name)), less = str_make(name, sizeof(name) - 1);
-	replica_local_key(full, full, full, &one);
-	replica_local_key(full, full, less, &other);
+	replica_local_key(&(struct replica_local){full, full, full, full}, &one);
+	replica_local_key(&(struct replica_local){full, full, full, less}, &other);
 	assert_true(one.length <= LIMIT_STORE_KEY_BYTES);
+	assert_false(str_equal(buf_str(&one), buf_str(&other)));
+	buf_clear(&other);
+	replica_local_key(&(struct replica_local){full, full, less, full}, &other);
 	assert_false(str_equal(buf_str(&one), buf_str(&other)));
 	struct replicant r = {.service = full, .type = full, .collection = full, .name = full};
 	buf_clear(&one);

@@ -1,0 +1,148 @@
+"""A service with the manners of Kubernetes, as far as these tests need them: objects named by their users within a namespace, versions
+that a change may insist on, names that it makes itself when it is asked to. It keeps every request, as it came."""
+import copy
+import http.server
+import json
+import secrets
+import threading
+import uuid
+
+
+def merged(target, patch):
+    """RFC 7396."""
+    if not isinstance(patch, dict):
+        return patch
+    made = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            made.pop(name, None)
+        else:
+            made[name] = merged(made.get(name), value)
+    return made
+
+
+class Refused(Exception):
+    def __init__(self, code, reason):
+        super().__init__(reason)
+        self.status = {"kind": "Status", "status": "Failure", "code": code, "reason": reason}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, code, body, headers=()):
+        data = json.dumps(body).encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        for name, value in headers:
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def serve(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        with self.server.objects.lock:
+            self.server.objects.requests.append((self.command, self.path, dict(self.headers), body))
+            try:
+                code, made = self.server.objects.handle(self.command, self.path, self.headers, body)
+                self.answer(code, made)
+            except Refused as refused:
+                self.answer(refused.status["code"], refused.status)
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = serve
+
+
+class Objects:
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.stored = {}
+        self.version = 100
+        self.requests = []
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.server.objects = self
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    # ---- for tests
+
+    def get(self, path):
+        with self.lock:
+            return copy.deepcopy(self.stored.get(path))
+
+    def names(self, collection):
+        with self.lock:
+            return sorted(path.rpartition("/")[2] for path in self.stored if path.rpartition("/")[0] == collection)
+
+    def asked(self, method, path=None):
+        """The bodies of such requests."""
+        with self.lock:
+            return [body for each, target, _, body in self.requests if each == method and path in (None, target)]
+
+    def headers_of(self, method, path):
+        with self.lock:
+            return [headers for each, target, headers, _ in self.requests if each == method and target == path]
+
+    # ---- what it does
+
+    def put(self, path, made):
+        self.version += 1
+        made["metadata"]["resourceVersion"] = str(self.version)
+        self.stored[path] = made
+        return made
+
+    def check(self, there, asked):
+        for name in ("uid", "resourceVersion"):
+            wanted = (asked or {}).get(name)
+            if wanted is not None and wanted != there["metadata"][name]:
+                raise Refused(409, "Conflict")
+
+    def create(self, path, body):
+        made = json.loads(body)
+        metadata = made.setdefault("metadata", {})
+        if metadata.get("resourceVersion"):
+            raise Refused(400, "BadRequest")
+        if not metadata.get("name") and metadata.get("generateName"):
+            metadata["name"] = metadata["generateName"] + secrets.token_hex(3)
+        if not metadata.get("name"):
+            raise Refused(422, "Invalid")
+        if f"{path}/{metadata['name']}" in self.stored:
+            raise Refused(409, "AlreadyExists")
+        namespace = path.rpartition("/namespaces/")[2].partition("/")[0] if "/namespaces/" in path else None
+        if namespace and f"/api/v1/namespaces/{namespace}" not in self.stored:
+            raise Refused(404, "NotFound")
+        metadata["uid"] = str(uuid.uuid4())
+        return 201, self.put(f"{path}/{metadata['name']}", made)
+
+    def handle(self, method, target, headers, body):
+        path = target.partition("?")[0]
+        if method == "POST":
+            return self.create(path, body)
+        if method == "GET" and path not in self.stored and any(each.startswith(path + "/") for each in self.stored):
+            return 200, {"kind": "List", "items": [made for each, made in sorted(self.stored.items())
+                                                   if each.rpartition("/")[0] == path]}
+        if path not in self.stored:
+            raise Refused(404, "NotFound")
+        there = self.stored[path]
+        etag = headers.get("If-Match")
+        if method != "GET" and etag is not None and etag != '"' + there["metadata"]["resourceVersion"] + '"':
+            raise Refused(412, "PreconditionFailed")
+        if method == "GET":
+            return 200, there
+        if method == "DELETE":
+            self.check(there, (json.loads(body) if body else {}).get("preconditions"))
+            return 200, self.stored.pop(path)
+        asked = json.loads(body)
+        self.check(there, asked.get("metadata"))
+        made = merged(there, asked) if method == "PATCH" else asked
+        made.setdefault("metadata", {})["name"] = there["metadata"]["name"]
+        made["metadata"]["uid"] = there["metadata"]["uid"]
+        return 200, self.put(path, made)
