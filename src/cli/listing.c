@@ -33,26 +33,29 @@ static int ask_page(const struct cli_list *list, const char *after, json_t **pag
 
 int cli_list_ask(const struct cli_list *list, json_t **json)
 {
-	int status = ask_page(list, NULL, json);
-	while (status == CLI_FINE) {
-		json_t *all = json_object_get(*json, list->name), *page;
-		const char *after = json_string_value(json_object_get(*json, "next"));
-		if (after == NULL)
-			return CLI_FINE;
+	json_t *answer, *page;
+	int status = ask_page(list, NULL, &answer);
+	if (status != CLI_FINE)
+		return status;
+	for (const char *after; (after = json_string_value(json_object_get(answer, "next"))) != NULL;) {
+		json_t *all = json_object_get(answer, list->name);
 		if (json_array_size(all) >= LISTED_MOST) {
 			cli_say("these are the first %zu; there are more: say which ones you want", json_array_size(all));
-			return CLI_FINE;
+			break;
 		}
 		status = ask_page(list, after, &page);
-		if (status != CLI_FINE)
-			break;
+		if (status != CLI_FINE) {
+			json_decref(answer);
+			return status;
+		}
+		json_t *next = json_object_get(page, "next");
+		bool more = json_array_size(json_object_get(page, list->name)) > 0; /* else it might go on like that for ever */
 		json_array_extend(all, json_object_get(page, list->name));
-		json_object_set(*json, "next", json_object_get(page, "next"));
+		json_object_set_new(answer, "next", more && next != NULL ? json_incref(next) : json_null());
 		json_decref(page);
 	}
-	if (status != CLI_FINE && *json != NULL)
-		json_decref(*json);
-	return status;
+	*json = answer;
+	return CLI_FINE;
 }
 
 /* ---- Showing ----------------------------------------------------------------------------------------------------- */
