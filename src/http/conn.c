@@ -89,16 +89,28 @@ int http_conn_connect(struct http_conn *conn, struct http_loop *loop, const stru
 	return code;
 }
 
+static bool tcp_info_of(const struct http_conn *conn, struct tcp_info *info)
+{
+	socklen_t length = sizeof(*info);
+	*info = (struct tcp_info){0};
+	return getsockopt(conn->source.fd, IPPROTO_TCP, TCP_INFO, info, &length) == 0 && info->tcpi_state != TCP_SYN_SENT &&
+	       info->tcpi_state != TCP_CLOSE;
+}
+
 bool http_conn_is_taken(const struct http_conn *conn, uint64_t *rtt_us)
 {
-	struct tcp_info info = {0};
-	socklen_t length = sizeof(info);
-	*rtt_us = 0;
-	if (getsockopt(conn->source.fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || info.tcpi_state == TCP_SYN_SENT ||
-	    info.tcpi_state == TCP_CLOSE)
-		return false;
-	*rtt_us = info.tcpi_rtt;
-	return true;
+	struct tcp_info info;
+	bool taken = tcp_info_of(conn, &info);
+	*rtt_us = taken ? info.tcpi_rtt : 0;
+	return taken;
+}
+
+bool http_conn_heard(const struct http_conn *conn, uint64_t *ago_us)
+{
+	struct tcp_info info;
+	bool taken = tcp_info_of(conn, &info);
+	*ago_us = taken ? (uint64_t)info.tcpi_last_ack_recv * 1000 : 0;
+	return taken;
 }
 
 void http_conn_close(struct http_conn *conn)

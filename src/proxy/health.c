@@ -1,59 +1,67 @@
 /* Is another site to be reached on the data path? What answers and failures make of that (DESIGN 11). Pure: time is an
  * argument.
  *
- *              an answer                      two failures in a row, or a refusal
+ *              an answer                 silence, two errors in a row, or a refusal
  *   UNKNOWN ───────────────▶ UP ◀──────────────────────────────────────────▶ DOWN
  *                                 two answers in a row; one, if it was short
  *
  * - Every answer counts, whatever its status, of requests and of probes: the way there and back works.
- * - One failure may be a lost packet or one bad connection; two in a row, the second on a new connection, are believed. A
- *   refused connection is an answer of the other machine itself, and is believed at once. So is the first failure on a path
- *   of which nothing is known, to a site that gossip has lost as well: that makes two who say so.
+ * - A refused connection is an answer of the other machine itself, and is believed at once. Of other errors two in a row are.
  * - A path that was down for some time has to answer twice, so that one that works now and then is not used in turns. A
  *   short outage was probably none: a pause of the other agent, or a row of lost packets.
  *
- * How long an answer should take is told by earlier ones, as TCP does it (RFC 6298): the smoothed round trip and four times its
- * variation. But the variation counts as half of the round trip at the least. On a steady path that loses packets the
- * variation gets small, and each lost packet, which TCP repeats after about one round trip, would be taken for a failure:
- * with this floor the answer to a repeated packet is still in time.
+ * Silence is what a dead path and a lost packet have in common. So it is asked how likely it is that all of them were lost:
  *
- * The first time nothing was measured. A dead site shows in that the connection is not even taken, which is one way there and
- * back: for that the wait is short, twice the distance that gossip tells and a little more, or as if it were some way off where
- * gossip knows nothing. Once it is taken its site is not dead, and the distance is measured: then there is time for lost
- * packets of a handshake to be repeated, which TCP does after up to three round trips. If it is taken after its time was over,
- * the silence was only the distance, and what followed from it is taken back. With each failure the next wait is longer, so
- * that also a site that is farther off than all expect is reached in the end.
+ *   1. A probe should be **heard of** after a round trip and what it varies by: an answer, or the other machine's kernel
+ *      acknowledged something, as it does when it takes a connection. That is one packet there and one back, and each probe
+ *      is on a connection of its own: one packet's luck is not another's.
+ *   2. If it is not, further probes are sent at its side, a short while apart.
+ *   3. When so many in a row were not heard of that they cannot all have been lost, the path is down. How many, is said by the
+ *      loss that was measured on this path: needed().
+ *   4. If any was heard of, the path is not dead, and counting begins anew. What did not come yet has to be sent again by TCP,
+ *      or the agent hangs behind a kernel that works: for that there is a longer time (proxy_health_hang_us).
  *
- * That is enough where packets are seldom lost. A path that loses many, each flight of a handshake some, is waited for longer,
- * and meanwhile further probes are sent at the side of the first; what they need was found with a model of TCP
- * (tests/unit/proxy/test_lossy.c):
- * - A path of more than 300 ms is taken for one of that kind from the start, as satellite links are: what is more than that
- *   counts six times. To leave a dead one there takes many seconds, which nobody expects otherwise.
- * - So is one, at any distance, where an answer took so long that something must have been sent again: until a good number of
- *   answers was quick. A path that has been steady does not pay for it.
- */
+ * So to leave a dead path takes two round trips, a second at most where no packets were lost lately, and some more probes where
+ * they were. It depends on what was measured, not on what might be. What it all amounts to was found with a model of TCP
+ * (tests/unit/proxy/test_lossy.c).
+ *
+ * The first time nothing was measured: the round trip is what gossip tells, and of the loss it is known that satellite links
+ * have more. If gossip has lost the site as well, the first silence is believed: that makes two who say so. A probe that is
+ * heard of after the path was given up takes that back: the silence was only the distance. With each failure the next wait is
+ * longer, so that also a site that is farther off than all expect is reached in the end.
+ *
+ * How long an answer takes is smoothed as TCP does it (RFC 6298). An answer that took so long that something must have been sent
+ * again counts as a loss and says nothing of the distance, unless the next one took as long. */
 #include "proxy/proxy_int.h"
 
 enum {
-	TIMEOUT_LEAST_US = 250 * 1000,
-	TIMEOUT_MOST_US = 8 * 1000 * 1000,
-	FIRST_TIMEOUT_MOST_US = 5 * 1000 * 1000,
-	FIRST_TIMEOUT_EXTRA_US = 300 * 1000,
-	FIRST_TIMEOUT_UNKNOWN_US = 500 * 1000,  /* of a site whose distance nobody knows */
-	FIRST_GROWN_MOST_US = 2 * 1000 * 1000,  /* TCP repeats what asks for a connection after one second, three, seven */
-	FIRST_TAKEN_MOST_US = 15 * 1000 * 1000, /* of a connection that was taken: the site is not dead */
-	FIRST_DOUBLINGS_MOST = 5,
+	DUE_LEAST_US = 250 * 1000,
+	DUE_MOST_US = 8 * 1000 * 1000,
+	DUE_UNKNOWN_US = 500 * 1000,         /* of a site whose distance nobody knows */
+	DUE_EXTRA_US = 100 * 1000,           /* the first time */
+	DUE_GROWN_MOST_US = 2 * 1000 * 1000, /* TCP repeats what asks for a connection after one second, three, seven */
+	DOUBLINGS_MOST = 5,
+	OVERDUE_LEAST_US = 100 * 1000,
+	OVERDUE_UNKNOWN_US = 150 * 1000,
+	BESIDE_LEAST_US = 100 * 1000,
+	BESIDE_OF_RTT = 8,               /* packets that follow each other closely are lost together */
+	HANG_EXTRA_US = 500 * 1000,      /* for a packet that is repeated, and for what the agent does */
+	HANG_FIRST_US = 1000 * 1000,     /* for handshakes that are made for the first time */
+	HANG_LOSSY_US = 3 * 1000 * 1000, /* for packets that are repeated, one after the other */
 	CONNECT_UNKNOWN_US = 3 * 1000 * 1000,
-	SECOND_LEAST_US = 250 * 1000,
 	SHORT_OUTAGE_US = 3 * 1000 * 1000,
 	FAILURES_TO_DOWN = 2,
 	ANSWERS_TO_UP = 2,
 	CONNECT_ROUND_TRIPS = 10, /* two of TCP and TLS, and what it takes to repeat what was lost, twice in a row */
-	FAR_US = 300 * 1000,
-	FAR_TIMES = 6, /* the round trips that time-outs of TCP take in the end, each twice the one before */
+	FAR_US = 300 * 1000,      /* satellite links are, and lose packets */
+	FAR_TIMES = 6,            /* the round trips that time-outs of TCP take in the end, each twice the one before */
 	FAR_MOST_US = 30 * 1000 * 1000,
-	DOUBT_ANSWERS = 64, /* in time, one after the other, until a path that was late counts as steady again */
-	DOUBT_US = 3 * 1000 * 1000,
+	SAMPLES_FIRST = 4,
+	SAMPLES_MOST = 64,     /* for so many answers a loss is remembered, more or less */
+	SAMPLES_FEW = 16,      /* say little */
+	LOSS_OF_PERCENT = 655, /* of PROXY_LOSS_ALL */
+	SILENT_FIRST = 4,
+	SILENT_FIRST_FAR = 6,
 	DELAY_LEAST_US = 50 * 1000, /* a tick of the loop */
 	DELAY_MOST_US = 1000 * 1000,
 	DELAY_UNKNOWN_US = 200 * 1000,
@@ -64,67 +72,168 @@ static uint64_t clamp(uint64_t value, uint64_t least, uint64_t most)
 	return value < least ? least : value > most ? most : value;
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 static uint64_t far_us(uint64_t distance_us)
 {
 	return distance_us > FAR_US ? clamp(FAR_TIMES * (distance_us - FAR_US), 0, FAR_MOST_US) : 0;
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
+bool proxy_health_is_new(const struct proxy_health *health)
 {
-	return a > b ? a : b;
+	return health->rtt_us == 0 && health->answer_us == 0;
 }
 
 /* The round trip, by the best that is known of it; 0: nothing. */
 static uint64_t distance_us(const struct proxy_health *health, int64_t estimate_us)
 {
 	uint64_t estimate = estimate_us == SCOPE_RTT_UNKNOWN ? 0 : (uint64_t)estimate_us;
-	return health->rtt_us > 0 ? health->rtt_us : larger(health->way_us, estimate);
+	if (health->rtt_us > 0)
+		return health->rtt_us;
+	/* A request that was answered took a round trip at the least. */
+	bool told = health->first_byte_us > 0 && (estimate_us < 0 || health->first_byte_us <= estimate + DUE_LEAST_US);
+	return larger(larger(health->way_us, estimate), told ? health->first_byte_us : 0);
 }
 
-/* So much longer than it should take an answer is waited for. */
-static uint64_t patience_us(const struct proxy_health *health, int64_t estimate_us)
+static bool is_distance_known(const struct proxy_health *health, int64_t estimate_us)
 {
-	uint64_t far = far_us(distance_us(health, estimate_us));
-	return health->doubt > 0 ? larger(far, DOUBT_US) : far;
+	return distance_us(health, estimate_us) > 0 || estimate_us != SCOPE_RTT_UNKNOWN;
+}
+
+/* ---- Loss -------------------------------------------------------------------------------------------------------- */
+
+static void note_loss(struct proxy_health *health, bool lost)
+{
+	uint32_t share = SAMPLES_FIRST + health->samples;
+	share = share < SAMPLES_MOST ? share : SAMPLES_MOST;
+	health->samples += health->samples < SAMPLES_MOST;
+	health->loss -= health->loss / share;
+	health->loss += lost ? PROXY_LOSS_ALL / share : 0;
+}
+
+void proxy_health_lost(struct proxy_health *health)
+{
+	note_loss(health, true);
+}
+
+static bool is_lossy(const struct proxy_health *health)
+{
+	return health->loss > LOSS_OF_PERCENT / 5;
+}
+
+/* So many probes in a row are not lost by chance: less than once in some ten million times, for what was measured. */
+static uint32_t needed(const struct proxy_health *health, int64_t estimate_us)
+{
+	static const struct {
+		uint32_t loss;
+		uint32_t silent;
+	} rows[] = {{LOSS_OF_PERCENT / 5, 3},  {4 * LOSS_OF_PERCENT, 5},   {8 * LOSS_OF_PERCENT, 7},
+	            {20 * LOSS_OF_PERCENT, 9}, {35 * LOSS_OF_PERCENT, 13}, {PROXY_LOSS_ALL, 16}};
+	uint32_t i = 0;
+	if (proxy_health_is_new(health))
+		return distance_us(health, estimate_us) > FAR_US ? SILENT_FIRST_FAR : SILENT_FIRST;
+	while (health->loss > rows[i].loss && rows[i].loss < PROXY_LOSS_ALL)
+		i++;
+	bool few = health->samples < SAMPLES_FEW && rows[i].silent < SILENT_FIRST;
+	return few ? SILENT_FIRST : rows[i].silent;
+}
+
+/* ---- What is learnt ---------------------------------------------------------------------------------------------- */
+
+/* The path works, or did then: what was not heard of before was lost. After an outage it says nothing. */
+static void note_life(struct proxy_health *health, uint64_t at_us)
+{
+	for (uint32_t i = 0; i < health->silent && health->state != PROXY_PATH_DOWN; i++)
+		note_loss(health, true);
+	health->silent = 0;
+	health->life_us = larger(health->life_us, at_us);
+}
+
+void proxy_health_asked(struct proxy_health *health, uint64_t now_us)
+{
+	if (health->asked_us == 0)
+		health->asked_us = now_us;
 }
 
 bool proxy_health_answered(struct proxy_health *health, uint64_t now_us)
 {
+	note_life(health, now_us);
 	health->answer_us = now_us;
+	health->asked_us = 0;
 	health->failures = 0;
 	if (health->state == PROXY_PATH_UP)
 		return false;
 	health->answers++;
-	uint32_t needed = now_us - health->down_us < SHORT_OUTAGE_US ? 1 : ANSWERS_TO_UP;
-	if (health->state == PROXY_PATH_DOWN && health->answers < needed)
+	uint32_t needed_answers = now_us - health->down_us < SHORT_OUTAGE_US ? 1 : ANSWERS_TO_UP;
+	if (health->state == PROXY_PATH_DOWN && health->answers < needed_answers)
 		return false;
 	health->state = PROXY_PATH_UP;
 	return true;
 }
 
-bool proxy_health_failed(struct proxy_health *health, uint64_t now_us, enum proxy_failure failure)
+bool proxy_health_heard(struct proxy_health *health, uint64_t at_us)
 {
-	health->answers = 0;
-	health->failures++;
-	bool believed = failure == PROXY_FAILURE_REFUSED ||
-	                (failure == PROXY_FAILURE_OF_LOST && health->state == PROXY_PATH_UNKNOWN) ||
-	                health->failures >= FAILURES_TO_DOWN;
-	if (health->state == PROXY_PATH_DOWN || !believed)
+	if (at_us <= health->life_us)
+		return false;
+	note_life(health, at_us);
+	if (health->state != PROXY_PATH_DOWN || !proxy_health_is_new(health))
+		return false;
+	health->failures = 0;
+	health->asked_us = at_us;
+	health->state = PROXY_PATH_UNKNOWN;
+	return true;
+}
+
+static bool go_down(struct proxy_health *health, uint64_t now_us)
+{
+	if (health->state == PROXY_PATH_DOWN)
 		return false;
 	health->state = PROXY_PATH_DOWN;
 	health->down_us = now_us;
 	return true;
 }
 
+/* On a path that nobody has used gossip is a witness. */
+static bool is_believed(const struct proxy_health *health, enum proxy_failure failure)
+{
+	return failure == PROXY_FAILURE_REFUSED ||
+	       (failure == PROXY_FAILURE_OF_LOST && health->state == PROXY_PATH_UNKNOWN);
+}
+
+bool proxy_health_failed(struct proxy_health *health, uint64_t now_us, enum proxy_failure failure)
+{
+	health->answers = 0;
+	health->failures++;
+	return (is_believed(health, failure) || health->failures >= FAILURES_TO_DOWN) && go_down(health, now_us);
+}
+
+bool proxy_health_silent(struct proxy_health *health, const struct proxy_silence *silence)
+{
+	health->answers = 0;
+	if (silence->begun_us + distance_us(health, silence->estimate_us) <= health->life_us) {
+		note_loss(health, true); /* something else came when this should have: it was lost */
+		return false;
+	}
+	health->silent++;
+	bool enough = health->silent >= needed(health, silence->estimate_us);
+	return (is_believed(health, silence->failure) || enough) && go_down(health, silence->now_us);
+}
+
+bool proxy_health_hangs(struct proxy_health *health, uint64_t now_us, int64_t estimate_us)
+{
+	if (health->asked_us == 0 || now_us - health->asked_us < proxy_health_hang_us(health, estimate_us))
+		return false;
+	return go_down(health, now_us);
+}
+
 void proxy_health_forget(struct proxy_health *health)
 {
 	health->state = PROXY_PATH_UNKNOWN;
-	health->failures = health->answers = 0;
-}
-
-bool proxy_health_is_new(const struct proxy_health *health)
-{
-	return health->rtt_us == 0 && health->answer_us == 0;
+	health->failures = health->answers = health->silent = 0;
+	health->asked_us = 0;
 }
 
 void proxy_health_taken(struct proxy_health *health, uint64_t way_us)
@@ -133,56 +242,72 @@ void proxy_health_taken(struct proxy_health *health, uint64_t way_us)
 		health->way_us = way_us;
 }
 
-bool proxy_health_refuted(struct proxy_health *health)
+/* ---- How long ---------------------------------------------------------------------------------------------------- */
+
+/* The round trip and what it varies by. */
+static uint64_t expected_us(const struct proxy_health *health, int64_t estimate_us)
 {
-	health->failures = 0;
-	if (health->state != PROXY_PATH_DOWN || !proxy_health_is_new(health))
-		return false;
-	health->state = PROXY_PATH_UNKNOWN;
-	return true;
+	uint64_t distance = distance_us(health, estimate_us);
+	return distance + (health->rtt_us > 0 ? larger(4 * health->variation_us, distance / 4) : distance / 4);
 }
 
-static uint64_t first_timeout_us(const struct proxy_health *health, int64_t estimate_us)
+uint64_t proxy_health_due_us(const struct proxy_health *health, int64_t estimate_us)
 {
-	uint64_t first = FIRST_TIMEOUT_UNKNOWN_US;
-	if (health->way_us > 0)
-		first = 6 * health->way_us + FIRST_TIMEOUT_EXTRA_US;
-	else if (estimate_us != SCOPE_RTT_UNKNOWN)
-		first = clamp(2 * (uint64_t)estimate_us + FIRST_TIMEOUT_EXTRA_US, 0, FIRST_TIMEOUT_MOST_US);
-	uint64_t doublings = clamp(health->failures, FAILURES_TO_DOWN - 1, FIRST_DOUBLINGS_MOST) - (FAILURES_TO_DOWN - 1);
-	uint64_t grown = clamp(first << doublings, 0, FIRST_GROWN_MOST_US);
-	return clamp(grown > first ? grown : first, 0, FIRST_TAKEN_MOST_US);
+	if (!proxy_health_is_new(health))
+		return clamp(expected_us(health, estimate_us), DUE_LEAST_US, DUE_MOST_US);
+	uint64_t first = DUE_UNKNOWN_US, most = needed(health, estimate_us);
+	if (is_distance_known(health, estimate_us))
+		first = clamp(expected_us(health, estimate_us) + DUE_EXTRA_US, DUE_LEAST_US, DUE_MOST_US);
+	uint64_t doublings = health->silent > most ? clamp(health->silent - most, 0, DOUBLINGS_MOST) : 0;
+	return larger(first, clamp(first << doublings, 0, DUE_GROWN_MOST_US));
 }
 
-static uint64_t due_us(const struct proxy_health *health, int64_t estimate_us)
+/* On a path that varies much a late answer is not yet a lost one. */
+static uint64_t overdue_us(const struct proxy_health *health, int64_t estimate_us)
 {
-	if (health->rtt_us == 0) {
-		/* A request that was answered took a round trip at the least. */
-		if (health->first_byte_us > 0 &&
-		    (estimate_us < 0 || health->first_byte_us <= (uint64_t)estimate_us + TIMEOUT_LEAST_US))
-			return clamp(3 * health->first_byte_us, TIMEOUT_LEAST_US, FIRST_TIMEOUT_MOST_US);
-		return first_timeout_us(health, estimate_us);
+	if (!is_distance_known(health, estimate_us))
+		return OVERDUE_UNKNOWN_US;
+	return clamp(expected_us(health, estimate_us), OVERDUE_LEAST_US, DUE_MOST_US);
+}
+
+uint64_t proxy_health_beside_us(const struct proxy_health *health, int64_t estimate_us, enum proxy_waiting waiting)
+{
+	uint64_t distance = distance_us(health, estimate_us), due = proxy_health_due_us(health, estimate_us);
+	switch (waiting) {
+	case PROXY_WAITING_FIRST: return overdue_us(health, estimate_us);
+	case PROXY_WAITING_MORE: return larger(larger(BESIDE_LEAST_US, distance / BESIDE_OF_RTT), due / (PROXY_PROBES - 1));
+	case PROXY_WAITING_HEARD: break;
 	}
-	uint64_t variation = health->variation_us > health->rtt_us / 2 ? health->variation_us : health->rtt_us / 2;
-	return clamp(health->rtt_us + 4 * variation, TIMEOUT_LEAST_US, TIMEOUT_MOST_US);
+	return 3 * distance + HANG_EXTRA_US / 2; /* a handshake goes on, or an answer has to be repeated */
 }
 
-/* An answer that came late, because of an outage or a lost packet, says little of the path when it works: it is no sample. But
- * where two in a row are late the path has become slow; it gets there in a few steps, since a sample has a bound as well. */
+uint64_t proxy_health_hang_us(const struct proxy_health *health, int64_t estimate_us)
+{
+	uint64_t distance = distance_us(health, estimate_us);
+	if (proxy_health_is_new(health))
+		return HANG_FIRST_US + 6 * distance + far_us(distance);
+	uint64_t steady = 2 * distance + expected_us(health, estimate_us) + HANG_EXTRA_US;
+	if (!is_lossy(health))
+		return steady;
+	return steady + HANG_LOSSY_US + 3 * distance + far_us(distance);
+}
+
+/* An answer for which something had to be repeated says little of the path when it works: it is no sample. But where two in a
+ * row took long the path has become slow; it gets there in a few steps, since a sample has a bound as well. */
 void proxy_health_measured(struct proxy_health *health, uint64_t rtt_us, bool late)
 {
-	bool late_before = health->late;
-	health->late = late;
-	bool judged = health->rtt_us > 0 && health->state != PROXY_PATH_DOWN; /* after an outage it says nothing */
-	bool repeated = judged && (late || rtt_us > due_us(health, SCOPE_RTT_UNKNOWN) / 2);
-	health->doubt = repeated ? DOUBT_ANSWERS : health->doubt - (health->doubt > 0);
-	if (late && !late_before)
+	bool slow = health->rtt_us > 0 && rtt_us > overdue_us(health, SCOPE_RTT_UNKNOWN);
+	bool slow_before = health->slow;
+	health->slow = late || slow;
+	if (health->state != PROXY_PATH_DOWN && !late) /* a late one was counted; after an outage it says nothing */
+		note_loss(health, slow);
+	if (health->slow && !slow_before)
 		return;
-	uint64_t most_us = health->rtt_us > 0 ? 2 * due_us(health, SCOPE_RTT_UNKNOWN) : FIRST_TIMEOUT_MOST_US;
+	uint64_t most_us = health->rtt_us > 0 ? 2 * proxy_health_due_us(health, SCOPE_RTT_UNKNOWN) : DUE_MOST_US;
 	rtt_us = rtt_us < most_us ? rtt_us : most_us;
 	if (health->rtt_us == 0) {
 		health->rtt_us = rtt_us + 1;
-		health->variation_us = rtt_us / 2;
+		health->variation_us = rtt_us / 16;
 		return;
 	}
 	uint64_t apart = rtt_us > health->rtt_us ? rtt_us - health->rtt_us : health->rtt_us - rtt_us;
@@ -199,22 +324,7 @@ uint64_t proxy_smooth_us(uint64_t smoothed_us, uint64_t sample_us)
 void proxy_health_first_byte(struct proxy_health *health, uint64_t first_byte_us)
 {
 	health->first_byte_us = proxy_smooth_us(health->first_byte_us, first_byte_us);
-	health->late = false; /* between two late answers there was one that was not */
-}
-
-uint64_t proxy_health_timeout_us(const struct proxy_health *health, int64_t estimate_us)
-{
-	return due_us(health, estimate_us) + patience_us(health, estimate_us);
-}
-
-uint64_t proxy_health_second_us(const struct proxy_health *health, int64_t estimate_us, bool taken)
-{
-	uint64_t distance = distance_us(health, estimate_us);
-	if (proxy_health_is_new(health) && !taken)
-		return clamp(distance + distance / 4, SECOND_LEAST_US, FIRST_TIMEOUT_MOST_US);
-	if (patience_us(health, estimate_us) == 0)
-		return UINT64_MAX;
-	return health->rtt_us > 0 ? due_us(health, estimate_us) + (taken ? 0 : distance) : 3 * distance;
+	health->slow = false; /* between two late answers there was one that was not */
 }
 
 uint64_t proxy_health_connect_us(const struct proxy_health *health, int64_t estimate_us)
@@ -222,7 +332,8 @@ uint64_t proxy_health_connect_us(const struct proxy_health *health, int64_t esti
 	uint64_t measured = larger(health->rtt_us, health->way_us);
 	if (measured == 0 && estimate_us == SCOPE_RTT_UNKNOWN)
 		return CONNECT_UNKNOWN_US;
-	uint64_t distance = larger(measured, distance_us(health, estimate_us));
+	uint64_t estimate = estimate_us == SCOPE_RTT_UNKNOWN ? 0 : (uint64_t)estimate_us;
+	uint64_t distance = health->rtt_us > 0 ? measured : larger(measured, estimate);
 	return CONNECT_ROUND_TRIPS * distance + 2 * far_us(distance);
 }
 

@@ -6,14 +6,15 @@
  *   3. The answer, whatever its status, says that the path works, and how long the way there and back takes (health.c).
  *
  * What goes wrong, and what is done about it:
- *   no answer in time       a failure; the next probe is sent at once, on a new connection, because the fault may lie with
- *                           the old one. The late answer is still waited for, and counts: on a lossy satellite link it is
- *                           how one learns that the path is slow and not dead
- *   no connection           a failure; refused, the path is down at once
- *   the path is new         nothing tells how long it takes. A second probe is sent at the side of the first, when the
- *                           connection of that one should have been taken by the other machine. One that is taken gets more
- *                           time; if it is after its time was over, its failure is taken back (health.c)
- *   it closes the connection  between probes that is its right; before the answer it is a failure
+ *   it is not heard of      after a round trip and a little more further probes are sent at its side, on new connections,
+ *                           because the fault may lie with the old one. When too many were not heard of, the path is down.
+ *                           Answers are still waited for, and count whenever they come
+ *   it is heard of, but there is no answer    the other kernel works: something was lost and is repeated, or the agent hangs.
+ *                           That has a time of its own (health.c)
+ *   no connection           an error; refused, the path is down at once
+ *   the path is new         nothing tells how long it takes but gossip. If the connection is taken after the path was given
+ *                           up, that is taken back
+ *   it closes the connection  between probes that is its right; before the answer it is an error
  *   the path is down        requests that wait for it and may be repeated elsewhere move on (attempt.c); probes go on
  */
 #include "proxy/proxy_int.h"
@@ -25,6 +26,7 @@ enum {
 	QUIET_US = 250 * 1000,         /* without an answer, before a probe is sent */
 	SOON_MS = 50,                  /* a request is off, and the last answer is old */
 	LATE_MS = 30 * 1000,           /* for so long an answer is still waited for */
+	HEARD_LEAST_US = 10 * 1000,    /* the kernel counts in ticks: of before a probe was sent, or after? */
 };
 
 static void probe_changed(struct http_conn *conn);
@@ -78,17 +80,23 @@ void proxy_peer_answered(struct proxy_peer *peer, uint64_t first_byte_us)
 	tell(peer);
 }
 
-void proxy_peer_failed(struct proxy_peer *peer, bool refused)
+static void went_down(struct proxy_peer *peer)
 {
-	enum proxy_failure failure = refused         ? PROXY_FAILURE_REFUSED
-	                             : is_lost(peer) ? PROXY_FAILURE_OF_LOST
-	                                             : PROXY_FAILURE;
-	if (!proxy_health_failed(&peer->health, now_us(peer), failure))
-		return;
 	proxy_count(&peer->target.proxy->counters.lost_paths, 1);
 	log_state(peer);
 	tell(peer);
 	proxy_peer_leave(peer);
+}
+
+static enum proxy_failure failure_of(const struct proxy_peer *peer)
+{
+	return is_lost(peer) ? PROXY_FAILURE_OF_LOST : PROXY_FAILURE;
+}
+
+void proxy_peer_failed(struct proxy_peer *peer, bool refused)
+{
+	if (proxy_health_failed(&peer->health, now_us(peer), refused ? PROXY_FAILURE_REFUSED : failure_of(peer)))
+		went_down(peer);
 }
 
 /* ---- One probe --------------------------------------------------------------------------------------------------- */
@@ -103,7 +111,7 @@ static void probe_close(struct proxy_probe *probe)
 	if (probe->link)
 		http_conn_close(&probe->link->conn);
 	probe->link = NULL;
-	probe->busy = probe->late = false;
+	probe->busy = probe->late = probe->heard = false;
 }
 
 static void set_deadline(struct proxy_probe *probe, uint64_t delay_us)
@@ -113,23 +121,22 @@ static void set_deadline(struct proxy_probe *probe, uint64_t delay_us)
 	http_timer_set(conn->loop, &conn->timer, delay_us / 1000);
 }
 
-static uint64_t timeout_us(const struct proxy_peer *peer)
+static uint64_t hang_us(const struct proxy_peer *peer)
 {
-	return proxy_health_timeout_us(&peer->health, proxy_peer_estimate_us(peer));
+	return proxy_health_hang_us(&peer->health, proxy_peer_estimate_us(peer));
 }
 
 static void probe_begin(struct proxy_probe *probe)
 {
 	struct proxy_peer *peer = probe->peer;
 	probe->busy = true;
-	probe->late = false;
+	probe->late = probe->heard = false;
 	probe->sent = 0;
-	probe->begun_us = now_us(peer);
-	probe->taken = !probe->link->conn.connecting;
+	probe->begun_us = probe->asked_us = now_us(peer);
 	http_parser_start(probe->parser, 0);
 	proxy_count(&peer->target.proxy->counters.probes, 1);
-	/* A connection takes further ways there and back. On a new path that is known once it is taken. */
-	set_deadline(probe, timeout_us(peer) + (probe->taken ? 0 : peer->health.rtt_us));
+	proxy_health_asked(&peer->health, probe->begun_us);
+	set_deadline(probe, proxy_health_due_us(&peer->health, proxy_peer_estimate_us(peer)));
 }
 
 static int probe_connect(struct proxy_probe *probe)
@@ -144,6 +151,16 @@ static int probe_connect(struct proxy_probe *probe)
 	conn->changed = probe_changed;
 	conn->expired = probe_expired;
 	return 0;
+}
+
+/* Has the other machine acknowledged anything since the probe was begun? Then it was at *at_us. */
+static bool is_heard(const struct proxy_probe *probe, uint64_t *at_us)
+{
+	uint64_t ago_us, age_us = now_us(probe->peer) - probe->begun_us;
+	if (!http_conn_heard(&probe->link->conn, &ago_us) || ago_us + HEARD_LEAST_US > age_us)
+		return false;
+	*at_us = now_us(probe->peer) - ago_us;
+	return true;
 }
 
 static int probe_rank(const struct proxy_probe *probe)
@@ -183,15 +200,30 @@ static void start_probe(struct proxy_peer *peer, bool fresh)
 	probe_changed(&probe->link->conn);
 }
 
+/* They are no longer needed; but those that were not heard of when they should have been were lost. */
+static void close_others(struct proxy_probe *probe)
+{
+	struct proxy_peer *peer = probe->peer;
+	uint64_t overdue_us = proxy_health_beside_us(&peer->health, proxy_peer_estimate_us(peer), PROXY_WAITING_FIRST);
+	for (int i = 0; i < PROXY_PROBES; i++) {
+		struct proxy_probe *other = &peer->probes[i];
+		if (other == probe)
+			continue;
+		bool lost = other->busy && !other->late && !is_heard(other, &(uint64_t){0}) &&
+		            now_us(peer) - other->begun_us >= overdue_us;
+		if (lost && peer->health.state != PROXY_PATH_DOWN)
+			proxy_health_lost(&peer->health);
+		probe_close(other);
+	}
+}
+
 static void probe_answered(struct proxy_probe *probe)
 {
 	struct proxy_peer *peer = probe->peer;
 	bool again = http_parser_head(probe->parser)->keep_alive;
 	probe->busy = false;
-	proxy_health_measured(&peer->health, now_us(peer) - probe->begun_us, probe->late);
-	for (int i = 0; i < PROXY_PROBES; i++)
-		if (&peer->probes[i] != probe)
-			probe_close(&peer->probes[i]);
+	proxy_health_measured(&peer->health, now_us(peer) - probe->asked_us, probe->late);
+	close_others(probe);
 	if (again) {
 		http_buffer_give(probe->link->conn.loop, &probe->link->conn.in);
 		http_timer_clear(probe->link->conn.loop, &probe->link->conn.timer);
@@ -223,67 +255,60 @@ static int count_waiting(const struct proxy_peer *peer)
 	return count;
 }
 
-/* On a path where nothing was measured: is the connection taken now? Then it is known how far it is. */
-static bool note_taken(struct proxy_probe *probe)
+/* What the kernel has heard since the last time that we looked. */
+static void review(struct proxy_peer *peer)
 {
-	struct proxy_health *health = &probe->peer->health;
-	uint64_t way_us;
-	if (health->rtt_us > 0 || probe->taken || !http_conn_is_taken(&probe->link->conn, &way_us))
-		return false;
-	probe->taken = true;
-	proxy_health_taken(health, way_us);
-	return true;
-}
-
-/* The time for the connection to be taken is over. If it was, the handshake has its time from then on. */
-static bool has_more_time(struct proxy_probe *probe)
-{
-	struct proxy_peer *peer = probe->peer;
-	if (!note_taken(probe))
-		return false;
-	uint64_t since_us = now_us(peer) - probe->begun_us;
-	uint64_t taken_us = peer->health.way_us ? peer->health.way_us : since_us;
-	uint64_t most_us = taken_us + timeout_us(peer);
-	if (since_us >= most_us)
-		return false;
-	set_deadline(probe, most_us - since_us);
-	return true;
-}
-
-/* Probes whose connection was taken after their time was over: the silence was only the distance. */
-static void review_late(struct proxy_peer *peer)
-{
-	bool refuted = false;
 	for (int i = 0; i < PROXY_PROBES; i++) {
 		struct proxy_probe *probe = &peer->probes[i];
-		if (!probe->busy || !probe->late || !note_taken(probe))
+		uint64_t at_us, way_us;
+		if (!probe->busy || !is_heard(probe, &at_us))
 			continue;
-		probe->late = false;
-		set_deadline(probe, timeout_us(peer));
-		refuted = true;
+		if (peer->health.rtt_us == 0 && http_conn_is_taken(&probe->link->conn, &way_us))
+			proxy_health_taken(&peer->health, way_us);
+		if (!probe->heard && probe->late) { /* the silence was only the distance */
+			probe->late = false;
+			set_deadline(probe, hang_us(peer));
+		}
+		probe->heard = true;
+		if (proxy_health_heard(&peer->health, at_us))
+			tell(peer);
 	}
-	if (refuted && proxy_health_refuted(&peer->health))
-		tell(peer);
+}
+
+static void check_hangs(struct proxy_peer *peer)
+{
+	if (proxy_health_hangs(&peer->health, now_us(peer), proxy_peer_estimate_us(peer)))
+		went_down(peer);
 }
 
 static void probe_expired(struct http_conn *conn)
 {
 	struct proxy_probe *probe = probe_of(conn);
 	struct proxy_peer *peer = probe->peer;
+	struct proxy_health *health = &peer->health;
 	if (probe->late) {
 		probe_close(probe);
 		return;
 	}
-	if (has_more_time(probe))
+	review(peer);
+	uint64_t age_us = now_us(peer) - probe->begun_us, most_us = hang_us(peer);
+	bool was_down = health->state == PROXY_PATH_DOWN;
+	if (probe->heard && age_us < most_us) {
+		set_deadline(probe, most_us - age_us);
 		return;
-	review_late(peer);
+	}
 	probe->late = true;
 	http_timer_set(conn->loop, &conn->timer, LATE_MS);
 	proxy_count(&peer->target.proxy->counters.probe_failures, 1);
-	bool was_down = peer->health.state == PROXY_PATH_DOWN;
-	proxy_peer_failed(peer, false);
+	struct proxy_silence silence = {.begun_us = probe->begun_us,
+	                                .now_us = now_us(peer),
+	                                .estimate_us = proxy_peer_estimate_us(peer),
+	                                .failure = failure_of(peer)};
+	if (!probe->heard && proxy_health_silent(health, &silence))
+		went_down(peer);
+	check_hangs(peer);
 	tell(peer);
-	if (!was_down && peer->health.state != PROXY_PATH_DOWN && count_waiting(peer) == 0)
+	if (!was_down && health->state != PROXY_PATH_DOWN && count_waiting(peer) == 0)
 		start_probe(peer, true);
 }
 
@@ -346,11 +371,8 @@ static void probe_changed(struct http_conn *conn)
 		return;
 	}
 	if (probe->sent == 0) {
-		note_taken(probe);
 		probe->head = false;
-		probe->begun_us = now_us(probe->peer);
-		if (!probe->late)
-			set_deadline(probe, timeout_us(probe->peer));
+		probe->asked_us = now_us(probe->peer);
 	}
 	if (!probe_send(probe) || !probe_read(probe, &done))
 		probe_failed(probe, false);
@@ -360,32 +382,35 @@ static void probe_changed(struct http_conn *conn)
 
 /* ---- Watching ---------------------------------------------------------------------------------------------------- */
 
-static bool is_taken(const struct proxy_probe *probe)
+/* The last one that was sent, of those that are waited for; *count of them. */
+static const struct proxy_probe *last_waiting(const struct proxy_peer *peer, int *count)
 {
-	uint64_t way_us;
-	return probe->taken || http_conn_is_taken(&probe->link->conn, &way_us);
-}
-
-/* A further probe is sent at the side of those that are waited for, when the last of them is overdue: on a new path, and
- * where there is time for it. In how long? 0: now. */
-static uint64_t until_second_us(const struct proxy_peer *peer)
-{
-	int64_t estimate_us = proxy_peer_estimate_us(peer);
 	const struct proxy_probe *last = NULL;
-	int most = proxy_health_second_us(&peer->health, estimate_us, true) == UINT64_MAX ? 2 : PROXY_PROBES, busy = 0;
-	if (peer->health.state == PROXY_PATH_DOWN)
-		return QUIET_US;
+	*count = 0;
 	for (int i = 0; i < PROXY_PROBES; i++) {
 		const struct proxy_probe *probe = &peer->probes[i];
-		busy += probe->busy;
-		if (probe->busy && !probe->late && (!last || probe->begun_us > last->begun_us))
+		if (!probe->busy || probe->late)
+			continue;
+		++*count;
+		if (!last || probe->begun_us > last->begun_us)
 			last = probe;
 	}
-	uint64_t due_us = proxy_health_second_us(&peer->health, estimate_us, last && is_taken(last));
-	if (busy >= most || due_us == UINT64_MAX)
+	return last;
+}
+
+/* A further probe is sent at the side of those that are waited for, when the last of them is overdue. In how long? 0: now. */
+static uint64_t until_beside_us(const struct proxy_peer *peer)
+{
+	int count;
+	const struct proxy_probe *last = last_waiting(peer, &count);
+	enum proxy_waiting waiting = last && last->heard                          ? PROXY_WAITING_HEARD
+	                             : count > 1 || (last && peer->health.silent) ? PROXY_WAITING_MORE
+	                                                                          : PROXY_WAITING_FIRST;
+	uint64_t due_us = proxy_health_beside_us(&peer->health, proxy_peer_estimate_us(peer), waiting);
+	if (count == PROXY_PROBES || peer->health.state == PROXY_PATH_DOWN)
 		return QUIET_US;
 	uint64_t age_us = last ? now_us(peer) - last->begun_us : 0; /* none: after the first one, which goes now */
-	if (last && age_us + SOON_MS * 1000 >= due_us)
+	if (last && age_us + SOON_MS * 1000 / 2 >= due_us)
 		return 0;
 	return due_us - age_us < QUIET_US ? due_us - age_us : QUIET_US;
 }
@@ -411,12 +436,15 @@ static void watch(struct http_timer *timer)
 		http_timer_set(loop, &peer->watch_timer, (QUIET_US - quiet_us) / 1000);
 		return;
 	}
-	review_late(peer);
+	review(peer);
+	check_hangs(peer);
 	bool first = count_waiting(peer) == 0;
-	uint64_t pause_us = until_second_us(peer);
-	http_timer_set(loop, &peer->watch_timer, (pause_us ? pause_us : QUIET_US) / 1000);
+	uint64_t pause_us = until_beside_us(peer);
 	if (first || pause_us == 0)
 		start_probe(peer, !first);
+	if (pause_us == 0)
+		pause_us = until_beside_us(peer);
+	http_timer_set(loop, &peer->watch_timer, pause_us / 1000);
 }
 
 void proxy_peer_used(struct proxy_peer *peer)

@@ -62,19 +62,25 @@ struct proxy_target {
 /* What answers and failures say of the path to another site: health.c. Zeroed, nothing is known. */
 struct proxy_health {
 	enum proxy_path_state state;
-	uint32_t failures;  /* in a row */
+	uint32_t failures;  /* errors in a row */
+	uint32_t silent;    /* probes in a row that were not heard of */
 	uint32_t answers;   /* in a row, since it was down */
 	uint64_t down_us;   /* when it went down */
 	uint64_t answer_us; /* the last one; 0: never */
+	uint64_t life_us;   /* the last time that anything was heard, an answer or an acknowledgement; 0: never */
+	uint64_t asked_us;  /* the first probe since the last answer; 0: none */
 	uint64_t rtt_us;    /* of probes, smoothed; 0: not measured */
 	uint64_t variation_us;
 	uint64_t way_us;        /* of a connection that was taken, as long as nothing else was measured; 0: not known */
-	bool late;              /* the last one was */
-	uint32_t doubt;         /* so many answers in time, and the path counts as steady again */
+	bool slow;              /* the last one was: something had to be repeated */
+	uint32_t loss;          /* of probes, of PROXY_LOSS_ALL */
+	uint32_t samples;       /* that it is from; no more are counted after some */
 	uint64_t first_byte_us; /* smoothed, from a request to the head of its answer; 0: not known */
 };
 
-enum { PROXY_PROBES = 3 }; /* one, or two on a new path, and those whose answers are late */
+enum { PROXY_LOSS_ALL = 65536 };
+
+enum { PROXY_PROBES = 8 }; /* one, and those at its side where it is not heard of */
 
 /* A connection for probes of a peer. */
 struct proxy_probe {
@@ -82,11 +88,12 @@ struct proxy_probe {
 	struct proxy_link *link; /* NULL: none */
 	struct http_parser *parser;
 	size_t sent;
-	uint64_t begun_us;
-	bool busy;  /* an answer is waited for, */
-	bool late;  /* and its time is over */
-	bool taken; /* its connection was, before that */
-	bool head;  /* of the answer: seen */
+	uint64_t begun_us; /* the connection or, on one that stands, the request */
+	uint64_t asked_us; /* the request was sent */
+	bool busy;         /* an answer is waited for, */
+	bool late;         /* and its time is over */
+	bool heard;        /* the other machine answered, if not the agent */
+	bool head;         /* of the answer: seen */
 };
 
 /* Another site as this loop sees it. It is made when it is first needed, and stays while it is in the snapshot with the same
@@ -552,30 +559,51 @@ void proxy_peer_leave(struct proxy_peer *peer);
 /* Is it the answer of an agent that says that no service has seen the request? */
 bool proxy_says_not_run(const struct http_head *head);
 
-/* health.c: true where the state has changed. */
+/* health.c: true where the state has changed. `estimate_us` counts while nothing was measured. */
 bool proxy_health_answered(struct proxy_health *health, uint64_t now_us);
 enum proxy_failure {
-	PROXY_FAILURE,         /* nothing came back */
+	PROXY_FAILURE,         /* an error, or silence */
 	PROXY_FAILURE_OF_LOST, /* nor has gossip heard of the site */
 	PROXY_FAILURE_REFUSED, /* the other machine said so */
 };
 bool proxy_health_failed(struct proxy_health *health, uint64_t now_us, enum proxy_failure failure);
+/* The time of a probe is over, and not even the other machine's kernel was heard of. */
+struct proxy_silence {
+	uint64_t begun_us; /* it was sent */
+	uint64_t now_us;
+	int64_t estimate_us;
+	enum proxy_failure failure;
+};
+bool proxy_health_silent(struct proxy_health *health, const struct proxy_silence *silence);
+/* Something came from the other machine on the connection of a probe, at that time. */
+bool proxy_health_heard(struct proxy_health *health, uint64_t at_us);
+/* A probe is sent. */
+void proxy_health_asked(struct proxy_health *health, uint64_t now_us);
+/* Whatever is heard of it: is it too long since an answer was asked for? */
+bool proxy_health_hangs(struct proxy_health *health, uint64_t now_us, int64_t estimate_us);
+/* A probe should have been heard of, and was not before another one was answered. */
+void proxy_health_lost(struct proxy_health *health);
 /* Nothing was ever heard on this path. */
 bool proxy_health_is_new(const struct proxy_health *health);
 /* A connection was taken on a path where nothing was measured; 0: how long that took is not known. */
 void proxy_health_taken(struct proxy_health *health, uint64_t way_us);
-/* It was taken after its time was over, which had counted as a failure. */
-bool proxy_health_refuted(struct proxy_health *health);
 /* Nobody looks any more: the state is unknown. */
 void proxy_health_forget(struct proxy_health *health);
 /* A probe was answered; `late`: after its time. */
 void proxy_health_measured(struct proxy_health *health, uint64_t rtt_us, bool late);
 /* A request was answered, so long after it was sent. */
 void proxy_health_first_byte(struct proxy_health *health, uint64_t first_byte_us);
-/* For the answer to a probe; `estimate_us` counts while nothing was measured. */
-uint64_t proxy_health_timeout_us(const struct proxy_health *health, int64_t estimate_us);
-/* So long after a probe another one is sent at its side; `taken`: its connection was. UINT64_MAX: not before it has failed. */
-uint64_t proxy_health_second_us(const struct proxy_health *health, int64_t estimate_us, bool taken);
+/* For a probe to be heard of. */
+uint64_t proxy_health_due_us(const struct proxy_health *health, int64_t estimate_us);
+/* For an answer, where something is heard. */
+uint64_t proxy_health_hang_us(const struct proxy_health *health, int64_t estimate_us);
+enum proxy_waiting {
+	PROXY_WAITING_FIRST, /* for one probe */
+	PROXY_WAITING_MORE,  /* for several, one after the other */
+	PROXY_WAITING_HEARD, /* the last one was heard of, and has not been answered */
+};
+/* So long after the last probe another one is sent at its side. */
+uint64_t proxy_health_beside_us(const struct proxy_health *health, int64_t estimate_us, enum proxy_waiting waiting);
 /* What the distance adds to the time that a connection may take. */
 uint64_t proxy_health_connect_us(const struct proxy_health *health, int64_t estimate_us);
 /* For the answer of one site, before the next one is asked too. */

@@ -25,9 +25,9 @@ enum { MS = 1000, S = 1000 * MS, QUIET = 250 * MS, SOON = 50 * MS, LATE = 30 * S
 static const uint64_t never = UINT64_MAX;
 
 struct model_probe {
-	bool busy, late, open, taken, greeted;
+	bool busy, late, open, heard, greeted;
 	unsigned samples; /* of the round trip, on its connection */
-	uint64_t begun_us, deadline_us;
+	uint64_t begun_us, asked_us, deadline_us;
 	uint64_t taken_us, greeted_us, answered_us; /* when that will be so */
 };
 
@@ -35,14 +35,14 @@ struct link {
 	/* the line */
 	uint64_t random, rtt_us;
 	unsigned loss_percent;
-	bool dead;
+	bool dead, hangs; /* hangs: the agent, behind a kernel that works */
 	/* what is known of it */
 	int64_t estimate_us;
 	struct proxy_health health;
 	/* probe.c */
 	struct model_probe probes[PROXY_PROBES];
 	uint64_t now_us, watch_us;
-	unsigned downs;
+	unsigned downs, sent;
 };
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -93,9 +93,9 @@ static uint64_t greet(struct link *link, uint64_t taken_us)
 
 /* ---- probe.c ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t timeout_us(const struct link *link)
+static uint64_t hang_us(const struct link *link)
 {
-	return proxy_health_timeout_us(&link->health, link->estimate_us);
+	return proxy_health_hang_us(&link->health, link->estimate_us);
 }
 
 static unsigned count_waiting(const struct link *link)
@@ -129,56 +129,79 @@ static struct model_probe *choose(struct link *link, bool fresh)
 static void start(struct link *link, bool fresh)
 {
 	struct model_probe *probe = choose(link, fresh);
-	probe->taken = probe->greeted = probe->open;
+	probe->greeted = probe->open;
 	probe->busy = probe->open = true;
-	probe->late = false;
-	probe->begun_us = link->now_us;
-	probe->deadline_us = link->now_us + timeout_us(link) + (probe->greeted ? 0 : link->health.rtt_us);
+	probe->late = probe->heard = false;
+	probe->begun_us = probe->asked_us = link->now_us;
+	probe->deadline_us = link->now_us + proxy_health_due_us(&link->health, link->estimate_us);
+	proxy_health_asked(&link->health, link->now_us);
+	link->sent++;
 	if (link->dead) {
 		probe->taken_us = probe->greeted_us = probe->answered_us = never;
 	} else if (probe->greeted) {
 		probe->samples++;
 		probe->answered_us = arrive(link, arrive(link, link->now_us, 1, probe->samples), 1, probe->samples);
+		probe->taken_us = probe->answered_us; /* nothing is heard of it before */
 	} else {
 		probe->samples = 2;
 		probe->taken_us = be_taken(link, link->now_us);
 		probe->greeted_us = greet(link, probe->taken_us);
 		probe->answered_us = arrive(link, arrive(link, probe->greeted_us, 3, 2), 2, 2);
 	}
+	if (link->hangs) {
+		probe->taken_us = link->now_us + link->rtt_us;
+		probe->greeted_us = probe->answered_us = never;
+	}
+}
+
+/* When the other kernel was heard of last on that connection, since the probe was begun; 0: not at all. */
+static uint64_t heard_us(const struct link *link, const struct model_probe *probe)
+{
+	uint64_t heard = link->now_us >= probe->taken_us ? probe->taken_us : 0;
+	return link->now_us >= probe->greeted_us && probe->greeted_us > heard && probe->greeted_us > probe->begun_us
+	           ? probe->greeted_us
+	           : heard;
 }
 
 static void answer(struct link *link, struct model_probe *probe)
 {
-	proxy_health_measured(&link->health, link->now_us - probe->begun_us, probe->late);
-	for (int i = 0; i < PROXY_PROBES; i++)
-		if (&link->probes[i] != probe)
-			link->probes[i] = (struct model_probe){0};
-	probe->busy = probe->late = false;
+	uint64_t overdue_us = proxy_health_beside_us(&link->health, link->estimate_us, PROXY_WAITING_FIRST);
+	proxy_health_measured(&link->health, link->now_us - probe->asked_us, probe->late);
+	for (int i = 0; i < PROXY_PROBES; i++) {
+		struct model_probe *other = &link->probes[i];
+		if (other == probe)
+			continue;
+		bool lost =
+			other->busy && !other->late && heard_us(link, other) == 0 && link->now_us - other->begun_us >= overdue_us;
+		if (lost && link->health.state != PROXY_PATH_DOWN)
+			proxy_health_lost(&link->health);
+		*other = (struct model_probe){0};
+	}
+	probe->busy = probe->late = probe->heard = false;
 	proxy_health_answered(&link->health, link->now_us);
 }
 
-static bool note_taken(struct link *link, struct model_probe *probe)
+static void review(struct link *link)
 {
-	if (link->health.rtt_us > 0 || probe->taken || link->now_us < probe->taken_us)
-		return false;
-	probe->taken = true;
-	proxy_health_taken(&link->health, link->rtt_us);
-	return true;
-}
-
-static void review_late(struct link *link)
-{
-	bool refuted = false;
 	for (int i = 0; i < PROXY_PROBES; i++) {
 		struct model_probe *probe = &link->probes[i];
-		if (!probe->busy || !probe->late || !note_taken(link, probe))
+		uint64_t at_us = probe->busy ? heard_us(link, probe) : 0;
+		if (at_us == 0)
 			continue;
-		probe->late = false;
-		probe->deadline_us = link->now_us + timeout_us(link);
-		refuted = true;
+		if (link->health.rtt_us == 0)
+			proxy_health_taken(&link->health, link->rtt_us);
+		if (!probe->heard && probe->late) {
+			probe->late = false;
+			probe->deadline_us = link->now_us + hang_us(link);
+		}
+		probe->heard = true;
+		proxy_health_heard(&link->health, at_us);
 	}
-	if (refuted)
-		proxy_health_refuted(&link->health);
+}
+
+static void check_hangs(struct link *link)
+{
+	link->downs += proxy_health_hangs(&link->health, link->now_us, link->estimate_us);
 }
 
 static void expire(struct link *link, struct model_probe *probe)
@@ -187,18 +210,19 @@ static void expire(struct link *link, struct model_probe *probe)
 		*probe = (struct model_probe){0};
 		return;
 	}
-	if (note_taken(link, probe)) {
-		uint64_t until_us = probe->begun_us + link->rtt_us + timeout_us(link);
-		if (link->now_us < until_us) {
-			probe->deadline_us = until_us;
-			return;
-		}
-	}
-	review_late(link);
+	review(link);
 	bool was_down = link->health.state == PROXY_PATH_DOWN;
+	if (probe->heard && link->now_us - probe->begun_us < hang_us(link)) {
+		probe->deadline_us = probe->begun_us + hang_us(link);
+		return;
+	}
 	probe->late = true;
 	probe->deadline_us = link->now_us + LATE;
-	link->downs += proxy_health_failed(&link->health, link->now_us, PROXY_FAILURE);
+	struct proxy_silence silence = {
+		.begun_us = probe->begun_us, .now_us = link->now_us, .estimate_us = link->estimate_us};
+	if (!probe->heard)
+		link->downs += proxy_health_silent(&link->health, &silence);
+	check_hangs(link);
 	if (!was_down && link->health.state != PROXY_PATH_DOWN && count_waiting(link) == 0)
 		start(link, true);
 }
@@ -208,11 +232,8 @@ static void step(struct link *link, struct model_probe *probe)
 	if (!probe->busy)
 		return;
 	if (!probe->greeted && link->now_us >= probe->greeted_us) {
-		note_taken(link, probe);
 		probe->greeted = true;
-		probe->begun_us = link->now_us;
-		if (!probe->late)
-			probe->deadline_us = link->now_us + timeout_us(link);
+		probe->asked_us = link->now_us;
 	}
 	if (probe->greeted && link->now_us >= probe->answered_us)
 		answer(link, probe);
@@ -220,24 +241,26 @@ static void step(struct link *link, struct model_probe *probe)
 		expire(link, probe);
 }
 
-static uint64_t until_second(const struct link *link)
+static uint64_t until_beside(const struct link *link)
 {
 	const struct model_probe *last = NULL;
-	int busy = 0, most = proxy_health_second_us(&link->health, link->estimate_us, true) == never ? 2 : PROXY_PROBES;
-	if (link->health.state == PROXY_PATH_DOWN)
-		return QUIET;
+	int count = 0;
 	for (int i = 0; i < PROXY_PROBES; i++) {
 		const struct model_probe *probe = &link->probes[i];
-		busy += probe->busy;
-		if (probe->busy && !probe->late && (!last || probe->begun_us > last->begun_us))
+		if (!probe->busy || probe->late)
+			continue;
+		count++;
+		if (!last || probe->begun_us > last->begun_us)
 			last = probe;
 	}
-	bool taken = last && (last->taken || link->now_us >= last->taken_us);
-	uint64_t due_us = proxy_health_second_us(&link->health, link->estimate_us, taken);
-	if (busy >= most || due_us == never)
+	enum proxy_waiting waiting = last && last->heard                          ? PROXY_WAITING_HEARD
+	                             : count > 1 || (last && link->health.silent) ? PROXY_WAITING_MORE
+	                                                                          : PROXY_WAITING_FIRST;
+	uint64_t due_us = proxy_health_beside_us(&link->health, link->estimate_us, waiting);
+	if (count == PROXY_PROBES || link->health.state == PROXY_PATH_DOWN)
 		return QUIET;
 	uint64_t age_us = last ? link->now_us - last->begun_us : 0;
-	return last && age_us + SOON >= due_us ? 0 : least(due_us - age_us, QUIET);
+	return last && age_us + SOON / 2 >= due_us ? 0 : least(due_us - age_us, QUIET);
 }
 
 static void watch(struct link *link)
@@ -247,12 +270,15 @@ static void watch(struct link *link)
 		link->watch_us = link->health.answer_us + QUIET;
 		return;
 	}
-	review_late(link);
+	review(link);
+	check_hangs(link);
 	bool first = count_waiting(link) == 0;
-	uint64_t pause_us = until_second(link);
-	link->watch_us = link->now_us + (pause_us ? pause_us : QUIET);
+	uint64_t pause_us = until_beside(link);
 	if (first || pause_us == 0)
 		start(link, !first);
+	if (pause_us == 0)
+		pause_us = until_beside(link);
+	link->watch_us = link->now_us + pause_us;
 }
 
 static uint64_t next_of(const struct model_probe *probe)
@@ -304,27 +330,29 @@ static void a_path_that_has_answered_stays_up(void **state)
 	static const uint64_t rtts_us[] = {2 * S, 1 * S, 600 * MS, 300 * MS, 100 * MS, 20 * MS, 1 * MS};
 	for (size_t i = 0; i < sizeof(rtts_us) / sizeof(rtts_us[0]); i++) {
 		assert_int_equal(losses_in(rtts_us[i], 7, 10000), 0);
+		assert_int_equal(losses_in(rtts_us[i], 3, 10000), 0);
+		/* Few are lost, so that it counts as steady some of the time. */
+		assert_in_range(losses_in(rtts_us[i], 1, 10000), 0, 1);
 		assert_int_equal(losses_in(rtts_us[i], 0, 100), 0);
-		/* Few are lost, so that it counts as steady most of the time. */
-		assert_in_range(losses_in(rtts_us[i], 1, 10000), 0, 10);
 	}
 }
 
-/* How long it takes until a path that dies is left. */
-static uint64_t left_after(uint64_t rtt_us, bool used, int64_t estimate_us)
+enum end { DEAD, HANGS };
+
+/* How long it takes until a path that dies is left, or one to an agent that hangs. */
+static uint64_t left_after(enum end end, uint64_t rtt_us, unsigned loss_percent, bool used, int64_t estimate_us)
 {
-	struct link link = {.random = 1, .rtt_us = rtt_us, .estimate_us = estimate_us, .now_us = S};
+	struct link link = {
+		.random = 1, .rtt_us = rtt_us, .loss_percent = loss_percent, .estimate_us = estimate_us, .now_us = S};
 	if (used)
-		use(&link, 1);
+		use(&link, 5);
 	else
 		link.watch_us = link.now_us + SOON;
 	while (used && link.now_us != link.health.answer_us)
 		advance(&link); /* just after an answer */
 	uint64_t died_us = link.now_us;
-	link.dead = true;
-	for (int i = 0; i < PROXY_PROBES; i++)
-		if (link.probes[i].busy)
-			link.probes[i].taken_us = link.probes[i].greeted_us = link.probes[i].answered_us = never;
+	link.dead = end == DEAD;
+	link.hangs = end == HANGS;
 	while (link.health.state != PROXY_PATH_DOWN)
 		advance(&link);
 	return link.now_us - died_us;
@@ -357,21 +385,63 @@ static unsigned connections_late(uint64_t rtt_us, unsigned loss_percent, unsigne
 	return late;
 }
 
+/* All of them at most; `used`: since its last answer, which may just have come. */
+struct bounds {
+	uint64_t rtt_us;
+	uint64_t used_us, lossy_us; /* where nothing was lost lately; at 7 % each way */
+	uint64_t new_us;            /* since the request */
+};
+
+static void check_left(enum end end, const struct bounds *bounds)
+{
+	uint64_t rtt_us = bounds->rtt_us;
+	assert_in_range(left_after(end, rtt_us, 0, true, (int64_t)rtt_us), 0, bounds->used_us);
+	assert_in_range(left_after(end, rtt_us, 7, true, (int64_t)rtt_us), 0, bounds->lossy_us);
+	assert_in_range(left_after(end, rtt_us, 0, false, (int64_t)rtt_us), 0, bounds->new_us);
+}
+
 static void a_dead_path_is_left(void **state)
 {
 	(void)state;
-	static const struct {
-		uint64_t rtt_us;
-		uint64_t used_us, new_us; /* at most; `used`: since its last answer, which may just have come */
-	} rows[] = {
-		{4 * MS, 800 * MS, 700 * MS},     {50 * MS, 900 * MS, 800 * MS},    {100 * MS, 1000 * MS, 900 * MS},
-		{200 * MS, 1700 * MS, 1100 * MS}, {300 * MS, 2400 * MS, 1400 * MS}, {600 * MS, 6500 * MS, 4500 * MS},
-		{2 * S, 25 * S, 17500 * MS}, /* a satellite */
+	static const struct bounds rows[] = {
+		{4 * MS, 700 * MS, 1400 * MS, 600 * MS},   {50 * MS, 700 * MS, 1400 * MS, 650 * MS},
+		{100 * MS, 750 * MS, 1400 * MS, 650 * MS}, {200 * MS, 900 * MS, 1600 * MS, 900 * MS},
+		{300 * MS, 1150 * MS, 2 * S, 1150 * MS},   {600 * MS, 1900 * MS, 3 * S, 2200 * MS},
+		{2 * S, 5700 * MS, 9 * S, 7 * S}, /* a satellite */
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		assert_in_range(left_after(rows[i].rtt_us, true, (int64_t)rows[i].rtt_us), 0, rows[i].used_us);
-		assert_in_range(left_after(rows[i].rtt_us, false, (int64_t)rows[i].rtt_us), 0, rows[i].new_us);
-		assert_in_range(left_after(rows[i].rtt_us, false, SCOPE_RTT_UNKNOWN), 0, 900 * MS);
+		check_left(DEAD, &rows[i]);
+		assert_in_range(left_after(DEAD, rows[i].rtt_us, 0, false, SCOPE_RTT_UNKNOWN), 0, 900 * MS);
+		/* A second, and two round trips or a little more. */
+		assert_in_range(left_after(DEAD, rows[i].rtt_us, 0, true, (int64_t)rows[i].rtt_us), 0,
+		                S + rows[i].rtt_us * 5 / 2);
+	}
+}
+
+static void an_agent_that_hangs_is_left(void **state)
+{
+	(void)state;
+	static const struct bounds rows[] = {
+		{4 * MS, 800 * MS, 4 * S, 1100 * MS},
+		{100 * MS, 1100 * MS, 5 * S, 1700 * MS},
+		{300 * MS, 1800 * MS, 6 * S, 2900 * MS},
+		{2 * S, 7500 * MS, 30 * S, 24 * S},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		check_left(HANGS, &rows[i]);
+}
+
+/* A path that works is asked once for each time that nothing came: further probes go only where one is missing. */
+static void a_steady_path_gets_few_probes(void **state)
+{
+	(void)state;
+	static const uint64_t rtts_us[] = {2 * S, 300 * MS, 4 * MS};
+	for (size_t i = 0; i < sizeof(rtts_us) / sizeof(rtts_us[0]); i++) {
+		struct link link = {.random = 1, .rtt_us = rtts_us[i], .estimate_us = (int64_t)rtts_us[i], .now_us = S};
+		use(&link, 1);
+		link.sent = 0;
+		use(&link, 10);
+		assert_in_range(link.sent, 1, 10 * MINUTE * S / (QUIET + rtts_us[i]) + 1);
 	}
 }
 
@@ -389,9 +459,11 @@ static void first_contact_with_a_site_that_is_there(void **state)
 	assert_in_range(first_lost(2 * S, 7, 1500 * MS, 10000), 0, 5);
 	assert_in_range(first_lost(1 * S, 7, 1 * S, 10000), 0, 5);
 	assert_in_range(first_lost(600 * MS, 7, 600 * MS, 10000), 0, 5);
-	/* Nearby a second is too short for that: both connections are asked for in vain about twice in a hundred times. */
-	assert_in_range(first_lost(20 * MS, 7, 20 * MS, 10000), 0, 400);
-	assert_in_range(first_lost(20 * MS, 1, 20 * MS, 10000), 0, 20);
+	/* Nearby there are fewer probes: four connections that are all asked for in vain. */
+	assert_in_range(first_lost(300 * MS, 7, 300 * MS, 10000), 0, 10);
+	assert_in_range(first_lost(100 * MS, 7, 100 * MS, 10000), 0, 10);
+	assert_in_range(first_lost(20 * MS, 7, 20 * MS, 10000), 0, 10);
+	assert_int_equal(first_lost(20 * MS, 1, 20 * MS, 10000), 0);
 	/* A satellite that nobody has told of is left; first_lost() has seen that it is found all the same. */
 	assert_int_equal(first_lost(2 * S, 0, SCOPE_RTT_UNKNOWN, 10), 10);
 }
@@ -410,6 +482,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_path_that_has_answered_stays_up),
 		cmocka_unit_test(a_dead_path_is_left),
+		cmocka_unit_test(an_agent_that_hangs_is_left),
+		cmocka_unit_test(a_steady_path_gets_few_probes),
 		cmocka_unit_test(first_contact_with_a_site_that_is_there),
 		cmocka_unit_test(connections_for_requests_come_about),
 	};
