@@ -116,6 +116,7 @@ struct choir_token {
 	uint32_t replicant;
 	bool effect[CHOIR_SITES];    /* the last call had its effect there */
 	bool ran[CHOIR_SITES];       /* some call had */
+	uint32_t runs[CHOIR_SITES];  /* how many had */
 	bool tried[CHOIR_SITES];     /* it was asked for */
 	bool dismissed[CHOIR_SITES]; /* a person said that it is not to be run there */
 	bool doubted[CHOIR_SITES];

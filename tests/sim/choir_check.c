@@ -224,13 +224,13 @@ void choir_check_commit(struct choir *choir, struct choir_site *it)
 
 /* ---- What is executed --------------------------------------------------------------------------------------------- */
 
-/* It is issued, as far as that site knows: its own as soon as they were accepted. */
+/* It is issued, as far as that site knows: its own as soon as they were accepted; its state, which is there, at once. */
 static bool counts_at(struct choir *choir, const struct choir_site *it, const struct choir_replicant *of,
                       const struct choir_op *op)
 {
 	bool own = of->members[op->member] == it->number;
 	bool known = op->known >> it->number & 1 || choir_peek_has(choir, it, of, op);
-	return known && (op->issued || (own && choir_token(choir, op->request.token)->ran[it->number]));
+	return known && (op->issued || (own && (op->repair || choir_token(choir, op->request.token)->ran[it->number])));
 }
 
 /* By what that site knows, some later replace or delete makes it needless, or it lost: it may be skipped. */
@@ -336,10 +336,11 @@ static const struct choir_op *op_of_token(struct choir *choir, uint32_t token)
 	return known->op ? &choir->replicants[known->replicant].ops[known->op - 1] : NULL;
 }
 
-/* It did not work at first, and was tried again when others that had seen it had run. */
+/* It did not work at first, or what was run again before it had undone it: it was run (again) when others that had seen it had run. */
 static bool was_put_off(struct choir *choir, const struct choir_site *it, uint32_t token)
 {
-	return choir_token(choir, token)->doubted[it->number] || choir_token(choir, token)->refused[it->number];
+	const struct choir_token *known = choir_token(choir, token);
+	return known->doubted[it->number] || known->refused[it->number] || known->runs[it->number] > 1;
 }
 
 static void check_entries(struct choir *choir, const struct choir_site *it, const struct choir_item *item)

@@ -197,6 +197,18 @@ static bool check_state(const struct lack *lack, struct choir_site *it, const st
 
 /* ---- Who knows what ----------------------------------------------------------------------------------------------- */
 
+/* Also of what is deleted, and not yet forgotten. */
+static bool check_settled(const struct lack *lack, struct choir_site *it, const struct choir_replicant *of,
+                          const struct replica_view *view)
+{
+	for (uint32_t i = 0; i < view->members_count; i++)
+		if (!view->members[i].settled && !view->members[i].diverged)
+			return lacks(lack, of->number,
+			             "s%" PRIu32 " knows of %" PRIu32 " operations that s%" PRIu32 " has not settled", it->number,
+			             view->members[i].pending, choir_site_of(lack->choir, view->members[i].site));
+	return true;
+}
+
 static bool check_mapping(const struct lack *lack, struct choir_site *it, const struct choir_replicant *of,
                           const struct replica_view *view)
 {
@@ -205,10 +217,6 @@ static bool check_mapping(const struct lack *lack, struct choir_site *it, const 
 		return lacks(lack, of->number, "s%" PRIu32 " knows %" PRIu32 " members", it->number, view->members_count);
 	for (uint32_t i = 0; i < view->members_count; i++) {
 		uint32_t site = choir_site_of(choir, view->members[i].site), count;
-		if (!view->members[i].settled && !view->members[i].diverged)
-			return lacks(lack, of->number,
-			             "s%" PRIu32 " knows of %" PRIu32 " operations that s%" PRIu32 " has not settled", it->number,
-			             view->members[i].pending, site);
 		if (choir_member_of(of, site) == CHOIR_NOBODY)
 			return lacks(lack, of->number, "s%" PRIu32 " takes s%" PRIu32 " for a member", it->number, site);
 		struct choir_item *item = item_of(&choir->sites[site], of->number, &count);
@@ -286,6 +294,8 @@ static bool check_replicant(const struct lack *lack, const struct choir_replican
 			right = lacks(lack, of->number, "s%" PRIu32 " knows it, and it was never created", it->number);
 		else if (item && !live && !is_left_alone(choir, it, of))
 			right = lacks(lack, of->number, "s%" PRIu32 " has it, and does not know it", it->number);
+		else if (status == 0 && !check_settled(lack, it, of, &view))
+			right = false;
 		else if (live)
 			right = check_mapping(lack, it, of, &view) && check_local(lack, it, of, true);
 		sim_alloc_account(&it->bytes);

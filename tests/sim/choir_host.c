@@ -115,8 +115,6 @@ static void host_execute(void *context, const struct replica_task *task)
 	if (task->request) {
 		buf_put(&deed->bytes, task->request->body);
 		deed->fresh = str_equal(task->request->secret, STR("fresh"));
-		if (task->kind == REPLICA_RUN)
-			choir_check_task(it->choir, it, task->op, task->request->body);
 	}
 	sim_alloc_account(before);
 }

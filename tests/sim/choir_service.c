@@ -121,11 +121,17 @@ static enum replica_outcome_kind create(struct choir *choir, struct choir_site *
 static enum replica_outcome_kind change(struct choir *choir, struct choir_site *it, struct choir_call *call)
 {
 	struct choir_item *item = choir_item_of(it, call->local_id);
-	if (!item && choir_types[call->request.kind].chosen && call->request.verb == CHOIR_PUT)
+	bool by_name = !item && choir_types[call->request.kind].chosen && call->request.verb == CHOIR_PUT;
+	/* The name is in its path, also where the agent knows no id: what a PUT has made that was not answered, the next one finds. */
+	if (by_name)
+		item = item_named(it, (enum choir_kind)call->request.kind, call->request.name);
+	if (by_name && (!item || item->replicant != call->request.replicant))
 		return create(choir, it, call);
 	if (!item)
 		return say(call, REPLICA_REFUSED, 404);
 	apply(choir, it, item, call);
+	if (by_name)
+		choir_item_id(it, item, call->made_id);
 	return say(call, REPLICA_ACCEPTED, 200);
 }
 
@@ -237,6 +243,8 @@ void choir_call(struct choir *choir, struct choir_site *it, const struct choir_d
 	uint32_t replicant = choir_replicant_of(choir, deed->task.op.replicant);
 	if (!choir_request_parse(buf_str(&deed->bytes), &call->request) && call->kind != REPLICA_READ_STATE)
 		choir_violation(choir, replicant, "s%" PRIu32 ": a task without its request", it->number);
+	if (call->kind == REPLICA_RUN) /* what it is due to, such as a state of this site, is on disk by now */
+		choir_check_task(choir, it, call->op, buf_str(&deed->bytes));
 	uint64_t most_us = suffers(it, SIM_SERVICE_SLOW) ? SLOW_MOST_US : EXECUTE_MOST_US;
 	uint64_t at_us = choir->sim.now_us + sim_random_range(&it->luck, 100, most_us);
 	choir->quiet_since_us = choir->sim.now_us;
@@ -260,14 +268,20 @@ static enum replica_outcome_kind serve(struct choir *choir, struct choir_site *i
 	token->effect[it->number] = outcome == REPLICA_ACCEPTED;
 	token = choir_token(choir, call->request.token);
 	token->ran[it->number] |= outcome == REPLICA_ACCEPTED;
+	token->runs[it->number] += outcome == REPLICA_ACCEPTED;
 	token->refused[it->number] |= outcome == REPLICA_REFUSED;
 	return outcome;
+}
+
+static bool only_reads(const struct choir_call *call)
+{
+	return call->kind == REPLICA_INQUIRE || call->kind == REPLICA_READ_STATE;
 }
 
 /* What reads only, and is not answered, can be asked again. */
 static void execute(struct choir *choir, struct choir_site *it, struct choir_call *call)
 {
-	bool reads = call->kind == REPLICA_INQUIRE || call->kind == REPLICA_READ_STATE;
+	bool reads = only_reads(call);
 	uint32_t dice = (uint32_t)sim_random_below(&it->luck, 100);
 	call->executed = true;
 	if (suffers(it, SIM_SERVICE_DOWN) || suffers(it, SIM_SERVICE_BUSY)) {
@@ -307,7 +321,7 @@ void choir_calls_end(struct choir *choir, struct choir_site *it)
 			continue;
 		if (sim_random_below(&it->luck, 2))
 			execute(choir, it, call);
-		else
+		else if (!only_reads(call))
 			choir_token(choir, call->request.token)->effect[it->number] = false;
 		call->executed = true;
 	}

@@ -408,15 +408,18 @@ static enum replica_verdict decide(struct choir *choir, struct choir_site *it, c
 	uint32_t dice = (uint32_t)sim_random_below(&choir->random, 100);
 	if (state != REPLICA_IN_DOUBT)
 		return op->request.poison >> it->number & 1 && dice < 10 ? REPLICA_DISMISS : REPLICA_RETRY;
-	if (op->request.verb == CHOIR_CREATE) {
-		for (uint32_t i = 0; i < it->items_count; i++)
-			if (it->items[i].number != 0 && it->items[i].replicant == op->request.replicant)
-				it->items[i].number = 0;
+	if (op->request.verb == CHOIR_CREATE)
 		return REPLICA_RETRY;
-	}
 	if (token->effect[it->number])
 		return REPLICA_HAPPENED;
 	return dice < 70 ? REPLICA_RETRY : REPLICA_DISMISS;
+}
+
+static void take_away(struct choir_site *it, uint32_t replicant)
+{
+	for (uint32_t i = 0; i < it->items_count; i++)
+		if (it->items[i].number != 0 && it->items[i].replicant == replicant)
+			it->items[i].number = 0;
 }
 
 static void judge(struct choir *choir, struct choir_site *it, struct replica_op_id id, const struct choir_op *op,
@@ -432,11 +435,14 @@ static void judge(struct choir *choir, struct choir_site *it, struct replica_op_
 	           op->request.token, state == REPLICA_IN_DOUBT ? "in doubt" : "rejected", verdicts[verdict]);
 	choir->figures.judged++;
 	token->doubted[it->number] = true;
-	if (verdict == REPLICA_DISMISS)
-		token->dismissed[it->number] = true;
 	choir_enter(it);
 	int status = replica_judge(it->replica, id, verdict, STR("fresh"), choir_now(choir, it), &err);
 	choir_leave(it);
+	/* Whose word is not taken does nothing: the agent is just asking the service about it. */
+	if (status == 0 && verdict == REPLICA_DISMISS)
+		token->dismissed[it->number] = true;
+	if (status == 0 && state == REPLICA_IN_DOUBT && op->request.verb == CHOIR_CREATE)
+		take_away(it, op->request.replicant);
 	if (status != 0 && status != ERR_CONFLICT) /* that is: it is being looked into already */
 		choir_violation(choir, op->request.replicant, "s%" PRIu32 ": a verdict on %s is refused: %s", it->number, label,
 		                err.text);
