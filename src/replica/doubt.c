@@ -8,7 +8,8 @@
  *
  * Withheld. The operation gives up its number, since others of this site's users may follow, and gets one that is out of the
  * sequence. If it turns out that it happened, it is issued now: it gets its number, and X has it at the place where it was run
- * (unless a re-run has undone it: then it is run again). If it did not happen, no trace stays. If the service cannot tell, a
+ * (unless a re-run has undone it: then it is run again). If it did not happen, or a user of this site has deleted the item since, no
+ * trace stays. If the service cannot tell, a
  * person has to: replica_judge().
  *
  * A person's word on an operation that is issued and rejected or in doubt here: run it again, it did happen, or let it be. */
@@ -113,8 +114,13 @@ static void issue_withheld(struct replica *replica, struct replicant *r, struct 
 		replica->broken = true;
 		return;
 	}
-	buf_put(&content, content_of(&row, buf_str(&replica->row)));
 	bool blob = row.flags & OP_BLOB;
+	/* It was deleted here since. Issued now, it would be a change behind the delete, which others may have forgotten. */
+	if (lane_is_closed(r)) {
+		drop_withheld(replica, r, withheld, blob);
+		return;
+	}
+	buf_put(&content, content_of(&row, buf_str(&replica->row)));
 	struct op *op = lane_number(replica, r, buf_str(&content));
 	buf_free(&content);
 	lane_issue(replica, r, op);
@@ -282,9 +288,12 @@ static int judge_issued(struct replica *replica, struct replicant *r, uint32_t m
 	if (verdict == REPLICA_HAPPENED && step->how != ORDER_DOUBT)
 		return err_set(err, ERR_INVALID, "the service rejected it: it did not happen");
 	bool doubt = step->how == ORDER_DOUBT;
-	/* Until it is run again the report must not say that it is settled here: nobody would keep it. */
-	if (verdict == REPLICA_RETRY)
+	/* Until it is run again, or what is due without it, the report must not say that it is settled here: nobody would keep it. */
+	if (verdict == REPLICA_RETRY || (verdict == REPLICA_DISMISS && doubt))
 		report_except(own_report(r), &(struct exception){member, number, REPLICA_PENDING, 0, 0, NULL});
+	else if (verdict == REPLICA_DISMISS && step->how != ORDER_KEPT)
+		/* Nobody need look at it. Still, it has no effect here, nor sets what earlier ones would have set. */
+		report_except(own_report(r), &(struct exception){member, number, EXCEPTION_DISMISSED, 0, 0, NULL});
 	else
 		report_unexcept(own_report(r), member, number);
 	r->report_dirty = r->lane_dirty = true;
@@ -294,7 +303,9 @@ static int judge_issued(struct replica *replica, struct replicant *r, uint32_t m
 		            &(struct replica_outcome){.kind = REPLICA_ACCEPTED});
 		replica_tell(replica, r, number, member, r->self, REPLICA_APPLIED);
 	} else if (verdict == REPLICA_DISMISS && doubt) {
-		step->how = ORDER_REJECTED;
+		step->how = ORDER_REJECTED; /* what it won against may be due now */
+		r->redo = true;
+		r->not_before_us = 0;
 	} else if (verdict == REPLICA_RETRY && step->how == ORDER_KEPT) {
 		step->how = ORDER_DONE; /* it was done once, and was refused when it was to be done again */
 		r->redo = true;

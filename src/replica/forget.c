@@ -30,11 +30,15 @@ static bool settled_by_all(const struct replicant *r, uint32_t *all)
 	return true;
 }
 
-static bool is_excepted(const struct replicant *r, const struct op *op)
+/* `dismissed`: those count as well of which a person said so. */
+static bool is_excepted(const struct replicant *r, const struct op *op, bool dismissed)
 {
-	for (uint32_t i = 0; i < r->members_count; i++)
-		if (!r->members[i].removed && report_exception(&r->members[i].report, op->member, op->number))
+	for (uint32_t i = 0; i < r->members_count; i++) {
+		const struct exception *exception =
+			r->members[i].removed ? NULL : report_exception(&r->members[i].report, op->member, op->number);
+		if (exception && (dismissed || exception->state != EXCEPTION_DISMISSED))
 			return true;
+	}
 	return false;
 }
 
@@ -43,14 +47,15 @@ static bool covers(const uint32_t *all, const struct op *op)
 	return op->number <= all[op->member];
 }
 
-/* A later one, or one that won, sets all that it would have set; everywhere, if that one was not rejected itself. */
+/* A later one, or one that won, sets all that it would have set; everywhere, if that one was not rejected itself, be it that a person
+ * let that be. */
 static bool is_covered(const struct replicant *r, const uint32_t *all, uint32_t index)
 {
 	for (uint32_t hops = 0; hops < r->ops_count; hops++) {
 		const struct order_place *place = &r->sequence.places[index];
 		if (place->fate == ORDER_COUNTS || !covers(all, r->ops[place->by]))
 			return false;
-		if (!is_excepted(r, r->ops[place->by]))
+		if (!is_excepted(r, r->ops[place->by], true))
 			return true;
 		index = place->by;
 	}
@@ -61,7 +66,7 @@ static bool is_covered(const struct replicant *r, const uint32_t *all, uint32_t 
 static void find_settled(const struct replicant *r, const uint32_t *all, bool *settled)
 {
 	for (uint32_t i = 0; i < r->ops_count; i++) {
-		settled[i] = covers(all, r->ops[i]) && (!is_excepted(r, r->ops[i]) || is_covered(r, all, i));
+		settled[i] = covers(all, r->ops[i]) && (!is_excepted(r, r->ops[i], false) || is_covered(r, all, i));
 	}
 }
 
@@ -95,6 +100,18 @@ static void keep_reset(const struct replicant *r, bool *settled)
 
 /* ---- Forgetting ------------------------------------------------------------------------------------------------------------------- */
 
+/* What a person let be, and what counts, is missing here from now on, and nothing else will tell. */
+static void note_missing(struct replicant *r, uint32_t index)
+{
+	struct report *own = own_report(r);
+	const struct exception *exception = report_exception(own, r->ops[index]->member, r->ops[index]->number);
+	if (!exception)
+		return;
+	r->report_dirty = true;
+	if (exception->state == EXCEPTION_DISMISSED && r->sequence.places[index].fate == ORDER_COUNTS)
+		own->lacking = true;
+}
+
 static void drop_op(struct replica *replica, struct replicant *r, struct op *op)
 {
 	if (op->flags & OP_BLOB)
@@ -108,6 +125,9 @@ static void drop_op(struct replica *replica, struct replicant *r, struct op *op)
 static void forget_up_to(struct replica *replica, struct replicant *r, const uint32_t *base)
 {
 	uint32_t kept = 0;
+	for (uint32_t i = 0; i < r->ops_count; i++)
+		if (covers(base, r->ops[i]))
+			note_missing(r, i);
 	lane_trim(r, base);
 	for (uint32_t i = 0; i < r->ops_count; i++) {
 		struct op *op = r->ops[i];

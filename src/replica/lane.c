@@ -10,6 +10,7 @@
  * already: it waits for one to end. It failed before: it waits a while, longer each time.
  * It makes no sense to run it: what was never made here is deleted without asking the service, and not changed.
  * Nothing that could be re-run resets what was done in another order: the report says `stuck`, and repair.c goes on. */
+#include "replica/order_int.h"
 #include "replica/replica_int.h"
 
 #include "base/check.h"
@@ -211,6 +212,23 @@ void lane_raise_handled(struct replicant *r)
 	}
 }
 
+/* What was to be run again need not be any more; but what was in doubt, and did not happen, has no effect here. */
+static void settle_exceptions(struct replicant *r)
+{
+	struct report *report = own_report(r);
+	for (uint32_t i = report->exceptions_count; i-- > 0;) {
+		struct exception *exception = &report->exceptions[i];
+		if (exception->state != REPLICA_PENDING)
+			continue;
+		const struct step *step = lane_find(r, exception->member, exception->number);
+		if (step && step->how == ORDER_REJECTED)
+			exception->state = EXCEPTION_DISMISSED;
+		else
+			report_unexcept(report, exception->member, exception->number);
+		r->report_dirty = true;
+	}
+}
+
 void lane_settle(struct replicant *r)
 {
 	struct report *report = own_report(r);
@@ -221,14 +239,15 @@ void lane_settle(struct replicant *r)
 	report->stuck = report->diverged = false;
 	report->distance = 0;
 	r->redo = false;
-	r->report_dirty |= report_unexcept_state(report, REPLICA_PENDING); /* need not be run any more */
+	settle_exceptions(r);
 	r->lane_dirty = true;
 }
 
 static void get_stuck(struct replica *replica, struct replicant *r, uint32_t distance)
 {
 	struct report *report = own_report(r);
-	bool diverged = report->diverged || repair_was_in_vain(r);
+	/* Whoever deleted it has no state to give. */
+	bool diverged = report->diverged || repair_was_in_vain(r) || lane_ends_deleted(r);
 	if (report->stuck && report->distance == distance && report->diverged == diverged)
 		return;
 	replica->counters.diverged += diverged && !report->diverged;
@@ -256,10 +275,20 @@ bool lane_is_deleted(struct replicant *r)
 	       vector_equal(own_report(r)->settled, r->known, r->members_count) && lane_ends_deleted(r);
 }
 
+/* The service here refused the delete, and a person let it be: what is there is the service's own. The others forget it. */
+bool lane_is_let_go(struct replicant *r)
+{
+	if (r->redo || own_report(r)->exceptions_count == 0 || !lane_ends_deleted(r))
+		return false;
+	const struct op *last = r->ops[r->sequence.ops[r->sequence.ops_count - 1]];
+	const struct exception *exception = report_exception(own_report(r), last->member, last->number);
+	return exception && exception->state == EXCEPTION_DISMISSED;
+}
+
 /* Of what users may still ask for: one of this site's operations that counts is a delete, run here or not yet. */
 bool lane_is_closed(struct replicant *r)
 {
-	if (lane_is_deleted(r))
+	if (lane_is_deleted(r) || lane_is_let_go(r))
 		return true;
 	for (uint32_t i = 0; i < r->ops_count; i++) {
 		if (r->ops[i]->member != r->self || r->ops[i]->effect != ORDER_DELETE)
@@ -523,6 +552,17 @@ void lane_undelete(struct replicant *r, const struct op *repair)
 	r->steps_count = kept;
 }
 
+/* Nothing is left of what was before it, so nothing is missing. */
+void lane_made_whole(struct replicant *r, const struct op *op)
+{
+	struct report *report = own_report(r);
+	struct order_op whole = {.effect = op->effect, .class = op->class, .facet = op->facet};
+	if (!report->lacking || op->facet != 0 || !order_resets(&r->rules, &whole))
+		return;
+	report->lacking = false;
+	r->report_dirty = true;
+}
+
 static bool go_on(struct replica *replica, struct replicant *r)
 {
 	struct order_next next = {0};
@@ -549,7 +589,10 @@ static bool go_on(struct replica *replica, struct replicant *r)
 		next = (struct order_next){.action = ORDER_RUN};
 		return run(replica, r, repair, &next);
 	}
-	get_stuck(replica, r, next.distance);
+	if (lane_is_let_go(r))
+		lane_settle(r); /* whoever deleted it has no state to give, and nobody needs it */
+	else
+		get_stuck(replica, r, next.distance);
 	return false;
 }
 

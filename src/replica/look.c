@@ -31,9 +31,13 @@ static void look_at_member(struct arena *arena, const struct replicant *r, uint3
 	for (uint32_t i = 0; i < r->members_count && r->kind == REPLICANT_LIVE; i++)
 		if (report->settled[i] < r->known[i])
 			view->pending += r->known[i] - report->settled[i];
+	for (uint32_t i = 0; i < report->exceptions_count; i++) {
+		uint8_t state = report->exceptions[i].state;
+		view->in_doubt += state == REPLICA_IN_DOUBT;
+		view->rejected += state == REPLICA_REJECTED || state == REPLICA_REJECTED_CREDENTIAL;
+		view->pending += state == REPLICA_PENDING; /* a person wants it to be run again */
+	}
 	view->settled = view->pending == 0;
-	for (uint32_t i = 0; i < report->exceptions_count; i++)
-		*(report->exceptions[i].state == REPLICA_IN_DOUBT ? &view->in_doubt : &view->rejected) += 1;
 	if (member == r->self)
 		view->in_doubt += r->withheld_count;
 }
@@ -80,7 +84,7 @@ static enum replica_member_state state_at(const struct replicant *r, uint32_t me
 	const struct step *step = member == r->self ? find_step(r, op) : NULL;
 	bool settled = report->settled[op->member] >= op->number;
 	if (report_exception(report, op->member, op->number))
-		return report_exception(report, op->member, op->number)->state;
+		return exception_shown(report_exception(report, op->member, op->number));
 	if (step && step->how == ORDER_REJECTED)
 		return REPLICA_REJECTED; /* and a person let it be */
 	if (fate == ORDER_SUPERSEDED)

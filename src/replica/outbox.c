@@ -129,11 +129,14 @@ void peer_ready(struct replica *replica, struct replicant *r, uint32_t member, u
 
 void peer_heard(struct replica *replica, struct peer *peer)
 {
-	bool was_silent = peer->retry_us > replica->options.retry_least_us;
+	uint64_t least_us = replica->options.retry_least_us;
+	bool was_silent = peer->retry_us > least_us;
 	peer->heard_us = replica->now.us;
-	peer->retry_us = replica->options.retry_least_us;
-	if (peer->owed > 0 && (peer->passing || was_silent))
+	peer->retry_us = least_us;
+	if (peer->owed > 0 && peer->passing)
 		try_by(peer, replica->now.us);
+	else if (peer->owed > 0 && was_silent) /* two that take each other for silent would answer each other without end */
+		try_by(peer, peer->tried_us + least_us > replica->now.us ? peer->tried_us + least_us : replica->now.us);
 }
 
 /* ---- Going through --------------------------------------------------------------------------------------------------------------- */
@@ -144,13 +147,16 @@ static void flush_ready(struct replica *replica, struct peer *peer)
 	peer->ready_us = UINT64_MAX;
 	for (uint32_t i = 0; i < peer->ready_count; i++) {
 		struct replicant *r;
-		if (replicant_load(replica, peer->ready[i], &r) != 0 || r->kind != REPLICANT_LIVE)
+		if (replicant_load(replica, peer->ready[i], &r) != 0 ||
+		    (r->kind != REPLICANT_LIVE && r->kind != REPLICANT_GONE))
 			continue;
 		uint32_t member = member_index(r, peer->site);
 		if (member == UINT32_MAX)
 			continue;
 		r->members[member].ready = false;
-		if (reachable)
+		if (r->kind == REPLICANT_GONE)
+			sync_emit_gone(replica, peer, r->id, false);
+		else if (reachable)
 			sync_emit(replica, peer, r, member, false);
 		else
 			r->members[member].ack = false;

@@ -82,6 +82,7 @@ static void first_accepted(struct replica *replica, struct replicant *r, const s
 		r->handled[r->self]++;
 	replica->counters.executed++;
 	lane_effect(replica, r, op->effect, outcome);
+	lane_made_whole(r, op);
 	if (simple)
 		lane_settle(r);
 	replica_tell(replica, r, op->number, op->member, r->self, REPLICA_APPLIED);
@@ -146,6 +147,20 @@ static void take_first(struct replica *replica, struct replicant *r, const struc
 
 /* ---- Delivered -------------------------------------------------------------------------------------------------------- */
 
+/* It is no exception any more. Where a person had it run again, what follows may be due again as well: until that is done, nobody may
+ * take it for settled here, and forget it. */
+static void take_back(struct replicant *r, const struct op *op)
+{
+	struct report *report = own_report(r);
+	if (!report_exception(report, op->member, op->number))
+		return;
+	if (r->redo)
+		report_except(report, &(struct exception){op->member, op->number, REPLICA_PENDING, 0, 0, NULL});
+	else
+		report_unexcept(report, op->member, op->number);
+	r->report_dirty = true;
+}
+
 static void done(struct replica *replica, struct replicant *r, enum order_done how,
                  const struct replica_outcome *outcome)
 {
@@ -157,8 +172,9 @@ static void done(struct replica *replica, struct replicant *r, enum order_done h
 	lane_step(r, &r->task, how);
 	if (how == ORDER_DONE) {
 		replica->counters.executed++;
-		r->report_dirty |= report_unexcept(own_report(r), op->member, op->number);
+		take_back(r, op);
 		lane_effect(replica, r, op->effect, outcome);
+		lane_made_whole(r, op);
 		if (op->flags & OP_REPAIR)
 			lane_undelete(r, op);
 	} else {

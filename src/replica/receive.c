@@ -96,7 +96,7 @@ static bool take_ops(struct replica *replica, struct replicant *r, uint32_t from
 static enum replica_member_state state_of(const struct report *report, const struct op *op)
 {
 	const struct exception *exception = report_exception(report, op->member, op->number);
-	return exception ? (enum replica_member_state)exception->state : REPLICA_APPLIED;
+	return exception ? exception_shown(exception) : REPLICA_APPLIED;
 }
 
 static void tell_changes(struct replica *replica, const struct replicant *r, uint32_t from, const struct report *old)
@@ -223,13 +223,19 @@ static void take_unknown(struct replica *replica, site_id from, struct section *
 		sync_emit_nothing(replica, peer_get(replica, from), section->id);
 }
 
+/* Like any answer, a little later: what was on a slow line comes all at once. */
+static void answer_gone(struct replica *replica, struct replicant *r, uint32_t member)
+{
+	peer_ready(replica, r, member, replica->now.us + REPLICA_SOON_US);
+}
+
 /* It deleted it too, or it has not heard yet of who settled it last. */
 static void take_gone(struct replica *replica, struct replicant *r, site_id from, const struct section *section)
 {
-	struct peer *peer = peer_get(replica, from);
+	uint32_t member = r ? member_index(r, from) : UINT32_MAX;
 	if (r && r->kind == REPLICANT_LIVE) {
-		uint32_t member = member_index(r, from);
-		if (member == UINT32_MAX || !lane_is_deleted(r) || r->task.what != TASK_NONE) {
+		bool over = lane_is_deleted(r) || lane_is_let_go(r);
+		if (member == UINT32_MAX || !over || r->task.what != TASK_NONE) {
 			drop(replica);
 			return;
 		}
@@ -238,13 +244,16 @@ static void take_gone(struct replica *replica, struct replicant *r, site_id from
 		forget_gone(replica, r);
 		work_add(replica, r);
 	} else if (r && r->kind == REPLICANT_GONE) {
-		uint32_t member = member_index(r, from);
 		if (member == UINT32_MAX)
 			return;
 		peer_owe(replica, r, member, false);
 	}
-	if (section->flags & SYNC_ASK)
-		sync_emit_gone(replica, peer, section->id, false);
+	if (!(section->flags & SYNC_ASK))
+		return;
+	if (member != UINT32_MAX)
+		answer_gone(replica, r, member);
+	else
+		sync_emit_gone(replica, peer_get(replica, from), section->id, false);
 }
 
 static void take_weak(struct replica *replica, struct replicant *r, site_id from, struct section *section)
@@ -298,7 +307,7 @@ static void take_section(struct replica *replica, site_id from, struct section *
 	} else if (r->kind == REPLICANT_LIVE) {
 		take_known(replica, r, from, section);
 	} else if (r->kind == REPLICANT_GONE && member_index(r, from) != UINT32_MAX) {
-		sync_emit_gone(replica, peer_get(replica, from), section->id, false);
+		answer_gone(replica, r, member_index(r, from));
 	} else {
 		drop(replica);
 	}

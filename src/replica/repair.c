@@ -24,10 +24,11 @@ enum assessment {
 	REPAIR_ALONE, /* the nearest of those who can be reached */
 };
 
-/* Not all that counts has had its effect there. */
+/* Not all that counts has had its effect there. It is as that member has told, also of this one: if two did not agree on who lacks
+ * something, each would wait for the other. */
 static bool is_partial(const struct report *report)
 {
-	return report->exceptions_count > 0;
+	return report->excepted || report->lacking;
 }
 
 static bool is_nearer(const struct replicant *r, uint32_t a, uint32_t b)
@@ -91,15 +92,20 @@ static enum assessment assess(struct replica *replica, struct replicant *r, uint
 			return REPAIR_NOT;
 		if (same && (member->report.stuck || worse) && !is_nearer(r, i, r->self))
 			continue;
+		if (same && member->report.diverged && !member->report.stuck)
+			continue; /* it is right, and has nothing that it could give */
 		if (replica->host.reachable(replica->host.context, member->site))
 			return REPAIR_NOT;
 		const struct peer *peer = peer_get(replica, member->site);
 		*heard_us = peer->heard_us > *heard_us ? peer->heard_us : *heard_us;
 		alone = true;
 	}
+	/* A state that is given behind a delete would make it again. */
+	if ((settled && !needed) || (!settled && !own->stuck) || lane_ends_deleted(r))
+		return REPAIR_NOT;
 	if (settled)
-		return needed ? REPAIR_SETTLED : REPAIR_NOT;
-	return !own->stuck ? REPAIR_NOT : alone ? REPAIR_ALONE : REPAIR_NEAREST;
+		return REPAIR_SETTLED;
+	return alone ? REPAIR_ALONE : REPAIR_NEAREST;
 }
 
 /* The same; who is alone has to be so for long. Whether others can be reached is no event: who is stuck looks now and then. */

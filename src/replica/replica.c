@@ -95,6 +95,8 @@ static void take_timers(struct replica *replica)
 		struct replicant *r;
 		if (replicant_load(replica, timer.id, &r) != 0)
 			continue;
+		if (r->timer_us != 0 && r->timer_us != timer.us)
+			continue; /* an earlier one came since, and what is still to come was asked for anew */
 		r->timer_us = 0;
 		work_add(replica, r);
 	}

@@ -71,11 +71,14 @@ int op_check(const struct replica_class *class, const struct replica_request *re
 
 /* ---- Reports ------------------------------------------------------------------------------------------------------ */
 
-/* Rejected or in doubt at the member that reports; or pending: it was, and is being run again. */
+/* Rejected or in doubt at the member that reports; or pending: it was, and is being run again; or dismissed: it has no effect there,
+ * and a person let it be. */
+enum { EXCEPTION_DISMISSED = REPLICA_SUPERSEDED };
+
 struct exception {
 	uint32_t member;
 	uint32_t number;
-	uint8_t state; /* enum replica_member_state */
+	uint8_t state; /* enum replica_member_state, or EXCEPTION_DISMISSED */
 	uint16_t status;
 	uint16_t answer_bytes;
 	char *answer;
@@ -86,6 +89,9 @@ struct report {
 	bool stuck;
 	bool diverged; /* stuck, and nobody can help */
 	bool created;  /* it is there */
+	bool
+		excepted; /* there were exceptions when it was told: those here are dropped when their operation is forgotten */
+	bool lacking; /* something that was dismissed there, and forgotten, is missing from its state */
 	bool local_id_quoted;
 	uint8_t local_id_bytes;
 	char local_id[LIMIT_REPLICA_NAME_BYTES];
@@ -101,8 +107,8 @@ bool report_read(struct reader *reader, struct report *report, uint32_t members_
 void report_clear(struct report *report); /* exceptions */
 const struct exception *report_exception(const struct report *report, uint32_t member, uint32_t number);
 void report_except(struct report *report, const struct exception *exception); /* copies; replaces one of that number */
+enum replica_member_state exception_shown(const struct exception *exception);
 bool report_unexcept(struct report *report, uint32_t member, uint32_t number);
-bool report_unexcept_state(struct report *report, enum replica_member_state state); /* all of that state */
 
 /* ---- Replicants --------------------------------------------------------------------------------------------------- */
 
@@ -415,6 +421,7 @@ void lane_execute(struct replica *replica, struct replicant *r, const struct op_
 void lane_wait(struct replica *replica, struct replicant *r); /* after a failure */
 bool lane_is_deleted(struct replicant *r);
 bool lane_is_refused(const struct replicant *r); /* its create was rejected here */
+bool lane_is_let_go(struct replicant *r);        /* it is deleted but for here, where a person let it be */
 bool lane_is_closed(struct replicant *r);
 bool lane_ends_deleted(struct replicant *r); /* as soon as all that is known has been run */
 /* The intent, or another operation whose row is there, becomes an operation of this site that the others get. */
@@ -422,6 +429,7 @@ void lane_issue(struct replica *replica, struct replicant *r, struct op *op);
 struct op *lane_number(struct replica *replica, struct replicant *r, struct str content);
 void lane_effect(struct replica *replica, struct replicant *r, uint8_t effect, const struct replica_outcome *outcome);
 void lane_undelete(struct replicant *r, const struct op *repair);
+void lane_made_whole(struct replicant *r, const struct op *op); /* it was done: does it leave anything missing? */
 void lane_wake_slots(struct replica *replica);
 
 /* outcome.c */

@@ -5,14 +5,23 @@
 
 #include <stdlib.h>
 
-enum { REPORT_STUCK = 1, REPORT_QUOTED = 2, REPORT_CREATED = 4, REPORT_DIVERGED = 8, REPORT_FLAGS = 15 };
+enum {
+	REPORT_STUCK = 1,
+	REPORT_QUOTED = 2,
+	REPORT_CREATED = 4,
+	REPORT_DIVERGED = 8,
+	REPORT_EXCEPTED = 16,
+	REPORT_LACKING = 32,
+	REPORT_FLAGS = 63
+};
 
 void report_put(struct buf *out, const struct report *report, uint32_t members_count)
 {
 	put_number(out, report->number, 4);
 	put_number(out,
 	           (report->stuck ? REPORT_STUCK : 0) | (report->local_id_quoted ? REPORT_QUOTED : 0) |
-	               (report->created ? REPORT_CREATED : 0) | (report->diverged ? REPORT_DIVERGED : 0),
+	               (report->created ? REPORT_CREATED : 0) | (report->diverged ? REPORT_DIVERGED : 0) |
+	               (report->excepted ? REPORT_EXCEPTED : 0) | (report->lacking ? REPORT_LACKING : 0),
 	           1);
 	put_number(out, report->distance, 4);
 	put_vector(out, report->settled, members_count);
@@ -45,7 +54,8 @@ static bool read_exception(struct reader *reader, struct exception *exception, u
 	exception->answer_bytes = (uint16_t)answer.length;
 	exception->answer = (char *)(uintptr_t)answer.at;
 	bool is_one = exception->state == REPLICA_REJECTED || exception->state == REPLICA_REJECTED_CREDENTIAL ||
-	              exception->state == REPLICA_IN_DOUBT || exception->state == REPLICA_PENDING;
+	              exception->state == REPLICA_IN_DOUBT || exception->state == REPLICA_PENDING ||
+	              exception->state == EXCEPTION_DISMISSED;
 	return !reader->failed && exception->member < members_count && exception->number > 0 && is_one &&
 	       answer.length <= LIMIT_REPLICA_ANSWER_BYTES;
 }
@@ -73,6 +83,8 @@ bool report_read(struct reader *reader, struct report *report, uint32_t members_
 	report->local_id_quoted = flags & REPORT_QUOTED;
 	report->created = flags & REPORT_CREATED;
 	report->diverged = flags & REPORT_DIVERGED;
+	report->excepted = flags & REPORT_EXCEPTED;
+	report->lacking = flags & REPORT_LACKING;
 	report->distance = read_32(reader);
 	read_vector(reader, report->settled, members_count);
 	struct str local_id = read_text(reader);
@@ -103,6 +115,11 @@ static struct exception *find(const struct report *report, uint32_t member, uint
 const struct exception *report_exception(const struct report *report, uint32_t member, uint32_t number)
 {
 	return find(report, member, number);
+}
+
+enum replica_member_state exception_shown(const struct exception *exception)
+{
+	return exception->state == EXCEPTION_DISMISSED ? REPLICA_REJECTED : (enum replica_member_state)exception->state;
 }
 
 void report_except(struct report *report, const struct exception *exception)
@@ -139,13 +156,4 @@ bool report_unexcept(struct report *report, uint32_t member, uint32_t number)
 	memmove(old, old + 1, (report->exceptions_count - at - 1) * sizeof(*old));
 	report->exceptions_count--;
 	return true;
-}
-
-bool report_unexcept_state(struct report *report, enum replica_member_state state)
-{
-	uint32_t before = report->exceptions_count;
-	for (uint32_t i = report->exceptions_count; i-- > 0;)
-		if (report->exceptions[i].state == state)
-			report_unexcept(report, report->exceptions[i].member, report->exceptions[i].number);
-	return report->exceptions_count != before;
 }

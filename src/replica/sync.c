@@ -199,6 +199,7 @@ void sync_check(struct replica *replica, struct replicant *r)
 	bool reported = r->report_dirty && !vector_is_zero(r->known, r->members_count);
 	if (reported) {
 		own_report(r)->number++;
+		own_report(r)->excepted = own_report(r)->exceptions_count > 0;
 		r->report_dirty = false;
 		r->lane_dirty = true;
 	}

@@ -313,6 +313,62 @@ static void test_dead_site(void **state)
 	world_free(world);
 }
 
+/* Two that take each other for unreachable, and hear each other, every message twice. Each owes the other one something that is not
+ * confirmed, as answers to who cannot be reached are not sent. */
+static void test_unreachable_and_heard(void **state)
+{
+	(void)state;
+	struct world *world = world_new(2);
+	for (uint32_t i = 1; i <= 4; i++)
+		world_create(world, 0, i, 3, "create 0");
+	world_go(world, 10 * SECOND);
+	world_cut(world, 1);
+	for (uint32_t i = 1; i <= 4; i++)
+		world_ask(world, i % 2, i, "add 1");
+	world_go(world, SECOND);
+	for (uint32_t i = 0; i < 2; i++)
+		world->sites[i].unreachable = world->sites[i].hold_tasks = true;
+	world_go(world, 10 * SECOND);
+	world->double_percent = 100;
+	world_cut(world, 0);
+	for (uint32_t i = 0; i < 120; i++) {
+		uint64_t before = world->sent;
+		world_go(world, SECOND);
+		assert_true(world->sent - before <= 40);
+	}
+	world->double_percent = 0;
+	for (uint32_t i = 0; i < 2; i++)
+		world->sites[i].unreachable = world->sites[i].hold_tasks = false;
+	world_met(world);
+	world_go(world, 200 * SECOND);
+	for (uint32_t i = 1; i <= 4; i++)
+		assert_value(world, i, 1);
+	assert_quiet(world);
+	world_free(world);
+}
+
+/* A line that was slow, and is not any more: what is gone is asked for many times at once, and answered once. */
+static void test_gone_is_answered_once(void **state)
+{
+	(void)state;
+	struct world *world = world_new(2);
+	struct buf old = {0};
+	world_create(world, 0, 1, 3, "create 1");
+	world_run_task(world, 0);
+	buf_put(&old, buf_str(&world->messages[0].bytes));
+	world_go(world, 10 * SECOND);
+	world_ask(world, 0, 1, "delete");
+	world_go(world, 10 * SECOND);
+	uint64_t sent = world->sent;
+	for (uint32_t i = 0; i < 50; i++)
+		replica_receive(world->sites[1].replica, world->sites[0].id, buf_str(&old), world->now);
+	world_go(world, 10 * SECOND);
+	assert_int_equal(world->sent - sent, 1);
+	assert_quiet(world);
+	buf_free(&old);
+	world_free(world);
+}
+
 /* Only one member can reach the third: it gets what the other one issued all the same. */
 static void test_relay(void **state)
 {
@@ -392,6 +448,8 @@ int main(void)
 		cmocka_unit_test(test_late_duplicate),
 		cmocka_unit_test(test_strangers),
 		cmocka_unit_test(test_dead_site),
+		cmocka_unit_test(test_unreachable_and_heard),
+		cmocka_unit_test(test_gone_is_answered_once),
 		cmocka_unit_test(test_relay),
 		cmocka_unit_test(test_restart_with_pending),
 		cmocka_unit_test(test_many_in_flight),
