@@ -5,21 +5,16 @@ import http.client
 import json
 import pathlib
 import re
-import socket
 import subprocess
 import types
 
 import mesh_maker
 import pytest
 from api_description import OPENAPI, SEEN, check, check_answer
+from ports import free_port
 
 ROOT = pathlib.Path(__file__).parents[3]
 BOUND_S = 30
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 # ---- agents -------------------------------------------------------------------------------------------------------------

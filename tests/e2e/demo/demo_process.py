@@ -3,7 +3,6 @@ import http.client
 import json
 import os
 import pathlib
-import random
 import select
 import signal
 import socket
@@ -13,12 +12,12 @@ import threading
 import time
 import urllib.parse
 
+from ports import free_port
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CHEOPS = pathlib.Path(os.environ.get("CHEOPS", ROOT / "build" / "cheops")).resolve()
 BOUND_S = 90  # of everything that is waited for; generous, because the sanitizers are slow
 SERVICES = ("compute", "image", "network")
-# Below those that the kernel gives to clients: one of these would be taken now and then.
-PORTS = (10000, 30000)
 
 
 def environment(changes=None):
@@ -37,23 +36,9 @@ def wait_for(condition, what):
     return found
 
 
-def is_free(port):
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
-
-
 def free_base(sites=3):
     """A --base-port from which a demo's ports are free."""
-    for _ in range(1000):
-        base = random.randrange(*PORTS)
-        if all(is_free(base + 100 * site + port) for site in range(sites) for port in (0, 1, 2, 3, 4, 11, 12, 13)):
-            return base
-    raise AssertionError("no free ports")
+    return free_port([100 * site + port for site in range(sites) for port in (0, 1, 2, 3, 4, 11, 12, 13)])
 
 
 def process_state(pid):

@@ -10,7 +10,8 @@ import subprocess
 
 import demo_process
 import pytest
-from demo_process import BOUND_S, SERVICES, ask, children_of, free_base, is_free, is_running, wait_for
+from demo_process import BOUND_S, SERVICES, ask, children_of, free_base, is_running, wait_for
+from ports import is_free
 
 # ---- it starts --------------------------------------------------------------------------------------------------------
 

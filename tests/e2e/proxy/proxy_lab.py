@@ -19,6 +19,8 @@ import subprocess
 import threading
 import time
 
+from ports import free_port
+
 PATIENCE_S = float(os.environ.get("CHEOPS_PATIENCE_S", "30"))
 
 TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -27,26 +29,6 @@ FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+): ?([\t\x20-\x7e\x80-\xff]*)"
 
 class Broken(Exception):
     """A message that ends before it is complete, or is not HTTP."""
-
-
-# ---- ports --------------------------------------------------------------------------------------------------------------
-
-_next_port = 10000 + os.getpid() * 97 % 20000
-
-
-def free_port():
-    """One that nobody listens on. Below the range that the kernel gives to clients, so that none of ours takes it."""
-    global _next_port
-    for _ in range(20000):
-        _next_port = 10000 + (_next_port - 10000 + 1) % 22000
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", _next_port))
-                return _next_port
-            except OSError:
-                continue
-    raise AssertionError("no free port")
 
 
 def wait_until(condition, what="a condition", patience_s=PATIENCE_S):

@@ -11,7 +11,8 @@ import pytest
 
 import mesh as mesh_of_ours
 from demo_process import ROOT, ask, wait_for
-from mesh import Agent, free_port
+from mesh import Agent
+from ports import free_port
 from mesh_maker import wait_present
 
 SITES = ("Site1", "Site2", "Site3")

@@ -2,7 +2,6 @@
 import contextlib
 import json
 import pathlib
-import random
 import signal
 import socket
 import subprocess
@@ -10,16 +9,8 @@ import threading
 
 import mesh_maker
 import sample_services
-from demo_process import BOUND_S, CHEOPS, PORTS, Answer, ask, environment, is_free, no_sanitizer_spoke, wait_for
-
-
-GIVEN = set()  # a port may be used long after it was found to be free
-
-
-def free_port():
-    port = next(port for port in iter(lambda: random.randrange(*PORTS), None) if port not in GIVEN and is_free(port))
-    GIVEN.add(port)
-    return port
+from demo_process import BOUND_S, CHEOPS, Answer, ask, environment, no_sanitizer_spoke, wait_for
+from ports import free_port
 
 
 class Agent:

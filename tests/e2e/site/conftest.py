@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from fake_agent import free_port
+from ports import free_port
 
 
 class Place:

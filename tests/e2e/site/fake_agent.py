@@ -104,16 +104,3 @@ def token(root_pem, port, name="", ends_in_s=600):
             + socket.inet_aton("127.0.0.1") + port.to_bytes(2, "big") + bytes([len(name.encode())]) + name.encode())
     body += hashlib.sha256(b"cheops join token 1" + body).digest()[:4]
     return "cheops1_" + base64.urlsafe_b64encode(body).decode().rstrip("=")
-
-
-GIVEN = set()
-
-
-def free_port():
-    """A port that nobody listens on, and never the same twice."""
-    while True:
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            port = server.getsockname()[1]
-        if port not in GIVEN:
-            GIVEN.add(port)
-            return port

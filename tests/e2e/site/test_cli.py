@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from fake_agent import FakeAgent, free_port, http, problem
+from fake_agent import FakeAgent, http, problem
+from ports import free_port
 
 ACTIONS = ["init", "token", "join", "remove", "revoke", "root"]
 

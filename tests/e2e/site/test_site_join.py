@@ -5,7 +5,8 @@ import subprocess
 
 import pytest
 
-from fake_agent import FakeAgent, free_port, problem, tls_of, token
+from fake_agent import FakeAgent, problem, tls_of, token
+from ports import free_port
 
 RECORDS = [b"first record", b"x" * 900, b"\x00\xff"]
 
