@@ -176,17 +176,17 @@ def test_a_large_head_passes(agent, service):
 
 def test_an_endless_response_passes_byte_by_byte(agent, service):
     """Each byte has to arrive before the next one is sent: nothing may be held back."""
-    arrived = threading.Semaphore(0)
-
     def script(wire):
         assert wire.request()
+        mine = arrived  # the next one may begin while this one has yet to hear of its last byte
         wire.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n" + framing + b"\r\n")
         for _ in range(100):
             wire.send(piece)
-            assert arrived.acquire(timeout=PATIENCE_S)
+            assert mine.acquire(timeout=PATIENCE_S)
 
     service.script = script
     for framing, piece in ((b"", b"x"), (b"Transfer-Encoding: chunked\r\n", b"1\r\nx\r\n"), (b"Content-Length: 100\r\n", b"x")):
+        arrived = threading.Semaphore(0)
         with agent.client() as wire:
             wire.send(request())
             head = wire.response_head()
