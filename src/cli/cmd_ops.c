@@ -191,9 +191,11 @@ static void put_table(struct buf *out, const struct ops_call *call, const json_t
 	size_t index;
 	json_t *item;
 	cli_table_begin(&table, titles);
-	if (call->action == ACTION_LIST)
-		json_array_foreach(json_object_get(answer, "operations"), index, item) add_row(&table, item);
-	else
+	json_array_foreach(json_object_get(answer, "operations"), index, item)
+	{
+		add_row(&table, item);
+	}
+	if (call->action != ACTION_LIST)
 		add_row(&table, answer);
 	cli_table_put(out, &table, cli_watch_colour(&call->watch));
 	cli_table_free(&table);
