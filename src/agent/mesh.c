@@ -36,8 +36,8 @@ struct site_now agent_now(void)
 	struct timespec mono, wall;
 	clock_gettime(CLOCK_MONOTONIC, &mono);
 	clock_gettime(CLOCK_REALTIME, &wall);
-	return (struct site_now){(uint64_t)mono.tv_sec * 1000000 + (uint64_t)mono.tv_nsec / 1000,
-	                         (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000};
+	return (struct site_now){.us = (uint64_t)mono.tv_sec * 1000000 + (uint64_t)mono.tv_nsec / 1000,
+	                         .wall_ms = (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000};
 }
 
 /* ---- Access ------------------------------------------------------------------------------------------------------ */

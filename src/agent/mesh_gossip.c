@@ -4,13 +4,16 @@
 #include "base/check.h"
 
 #include <errno.h>
+#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { DATAGRAMS_PER_ROUND = 256 };
+static const int64_t WAITED_MOST_NS = INT64_C(10) * 1000 * 1000 * 1000;
 
 /* ---- The table's host -------------------------------------------------------------------------------------------- */
 
@@ -240,13 +243,55 @@ static void seal_reply(void *context, const struct site_address *to, struct str 
 	send_to(context, to, datagram);
 }
 
+/* How long ago the datagram came that is read. The kernel stamps it with the wall clock, which may be set meanwhile: what makes
+ * no sense is left out. */
+static uint64_t waited_us(const struct agent_mesh *mesh)
+{
+	struct timespec wall;
+	clock_gettime(CLOCK_REALTIME, &wall);
+	int64_t ns = (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec - mesh->came_ns;
+	return mesh->came_ns > 0 && ns > 0 && ns < WAITED_MOST_NS ? (uint64_t)ns / 1000 : 0;
+}
+
 static void seal_opened(void *context, site_id from, struct str bytes)
 {
 	struct agent_mesh *mesh = context;
-	site_receive(mesh->site, from, bytes, agent_now());
+	struct site_now now = agent_now();
+	now.waited_us = waited_us(mesh);
+	site_receive(mesh->site, from, bytes, now);
 }
 
 /* ---- The socket -------------------------------------------------------------------------------------------------- */
+
+static int64_t came_ns(struct msghdr *head)
+{
+	for (struct cmsghdr *item = CMSG_FIRSTHDR(head); item; item = CMSG_NXTHDR(head, item)) {
+		struct timespec came;
+		if (item->cmsg_level != SOL_SOCKET || item->cmsg_type != SCM_TIMESTAMPNS)
+			continue;
+		memcpy(&came, CMSG_DATA(item), sizeof(came));
+		return (int64_t)came.tv_sec * 1000000000 + came.tv_nsec;
+	}
+	return 0;
+}
+
+static ssize_t read_datagram(struct agent_mesh *mesh, char *bytes, size_t size, struct http_address *from)
+{
+	alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct timespec))];
+	struct iovec piece = {bytes, size};
+	struct msghdr head = {.msg_name = &from->socket,
+	                      .msg_namelen = sizeof(from->socket),
+	                      .msg_iov = &piece,
+	                      .msg_iovlen = 1,
+	                      .msg_control = control,
+	                      .msg_controllen = sizeof(control)};
+	ssize_t got = recvmsg(mesh->udp.fd, &head, MSG_DONTWAIT);
+	if (got < 0)
+		return got;
+	from->length = head.msg_namelen;
+	mesh->came_ns = came_ns(&head);
+	return got;
+}
 
 static void udp_ready(struct http_source *source, uint32_t events)
 {
@@ -254,9 +299,8 @@ static void udp_ready(struct http_source *source, uint32_t events)
 	struct agent_mesh *mesh = (struct agent_mesh *)((char *)source - offsetof(struct agent_mesh, udp));
 	for (int i = 0; i < DATAGRAMS_PER_ROUND && source->fd >= 0; i++) {
 		char bytes[2048]; /* more than any datagram of ours: a longer one is cut, and refused */
-		struct http_address from = {.length = sizeof(from.socket)};
-		ssize_t got =
-			recvfrom(source->fd, bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&from.socket, &from.length);
+		struct http_address from = {0};
+		ssize_t got = read_datagram(mesh, bytes, sizeof(bytes), &from);
 		struct site_address address;
 		if (got < 0 && errno != EINTR && errno != ECONNREFUSED)
 			break;
@@ -276,6 +320,8 @@ static int open_udp(const struct http_address *address, int *out, struct err *er
 		close(fd);
 		return code;
 	}
+	/* Without it distances are measured from when a datagram is read, which is later on a busy machine. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &(int){1}, sizeof(int));
 	*out = fd;
 	return 0;
 }

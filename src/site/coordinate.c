@@ -3,7 +3,8 @@
  * Each site has a place in a space of four dimensions and a height, for what all paths to it have in common. A spring as long
  * as the measured round trip pulls or pushes it; it moves a part of the way, the more the less sure it is of its place
  * compared with the other. What keeps it stable:
- * - of the last few round trips to one peer the median counts, so that one late answer moves nothing;
+ * - of the last few round trips to one peer a low one counts (the paper: the lower quartile), since what disturbs a round trip
+ *   makes it longer: neither a late answer nor a busy minute moves anything;
  * - a weak pull to the origin keeps the whole cloud from wandering off;
  * - a step is bounded, and samples beyond reason are not taken. */
 #include "site/bytes.h"
@@ -106,7 +107,7 @@ static struct filter *filter_of(struct site *site, site_id id)
 	return filter;
 }
 
-/* Of the last few to this peer: the median; of two the lower one. */
+/* Of the last few to this peer: the lower quartile. */
 static uint32_t filtered(struct filter *filter, uint32_t rtt_us)
 {
 	filter->samples_us[filter->next] = rtt_us;
@@ -120,7 +121,7 @@ static uint32_t filtered(struct filter *filter, uint32_t rtt_us)
 			sorted[at] = sorted[at - 1];
 		sorted[at] = filter->samples_us[i];
 	}
-	return sorted[(filter->count - 1) / 2];
+	return sorted[(filter->count - 1) / 4];
 }
 
 /* How much a distance from here changed, as a part of it. */
@@ -157,12 +158,12 @@ void coordinate_sample(struct site *site, uint32_t number, uint64_t rtt_us)
 		return;
 	int64_t before_us = probe_rtt_us(site, number);
 	bool first = member->rtt_us == 0;
-	uint32_t median = filtered(filter_of(site, member->id), rtt_us < RTT_LEAST_US ? RTT_LEAST_US : (uint32_t)rtt_us);
-	member->rtt_us = member->rtt_us == 0 ? median : member->rtt_us - member->rtt_us / 4 + median / 4;
+	uint32_t low_us = filtered(filter_of(site, member->id), rtt_us < RTT_LEAST_US ? RTT_LEAST_US : (uint32_t)rtt_us);
+	member->rtt_us = member->rtt_us == 0 ? low_us : member->rtt_us - member->rtt_us / 4 + low_us / 4;
 	if (member->rtt_us == 0)
 		member->rtt_us = 1;
 	note_measured(site, before_us, member->rtt_us, first);
-	if (coordinate_move(&self->coordinate, &member->coordinate, median, site_draw(site)) &&
+	if (coordinate_move(&self->coordinate, &member->coordinate, low_us, site_draw(site)) &&
 	    coordinate_is_sound(&member->coordinate))
 		note_own_drift(site, &member->coordinate);
 }

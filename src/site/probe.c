@@ -8,10 +8,13 @@
  *   give others, and the more rarely we probe.
  * - The answer comes when all was over: it still tells the distance, so that the next probe waits long enough. Several
  *   probes are in flight where a round trip takes longer than a period.
+ * - Where a machine is busy a message waits there until it is read. That is no distance: it is taken off, as the kernel's time
+ *   stamps tell it, at both ends; the other one says it in its ACK.
  * - A lost site is probed now and then: by all sites together about once a second. So a partition heals by itself, and any
  *   live entry of an old table is enough to come back. While nobody at all answers, all probes go to lost ones.
  * - A site that shows its card without being greeted first (site_knock) wants to be known again: it is probed out of turn.
  * - A suspect that we just heard of is probed out of turn by a few sites: it is confirmed soon, or hears of it. */
+#include "site/bytes.h"
 #include "site/site_int.h"
 
 enum {
@@ -21,6 +24,7 @@ enum {
 	LOST_SHARE = 4,               /* at most one period in so many is for a lost site */
 	LOST_RATE = 2,                /* probes of each lost site per period, by all sites together */
 	LATE_ANSWERS_US = 10000000,   /* waited for, for the distance's sake */
+	WAITED_LEAST_US = 100,        /* less is not worth its bytes */
 };
 
 /* ---- Times --------------------------------------------------------------------------------------------------------- */
@@ -313,10 +317,21 @@ static void expire_relays(struct site *site)
 
 /* ---- Answers -------------------------------------------------------------------------------------------------------- */
 
+static void letter_waited(struct site *site)
+{
+	uint64_t waited_us = site->now.waited_us;
+	if (waited_us < WAITED_LEAST_US)
+		return;
+	size_t at = section_begin(&site->out, SECTION_WAITED);
+	put_number(&site->out, waited_us < UINT32_MAX ? waited_us : UINT32_MAX, WAITED_BYTES);
+	section_end(&site->out, at);
+}
+
 void probe_ping(struct site *site, uint32_t from, const struct message *message)
 {
 	letter_begin(site, TYPE_ACK, message->sequence, 0);
 	letter_coordinate(site);
+	letter_waited(site);
 	letter_rumours(site, from, SITE_RUMOURS_PINGED);
 	letter_places(site, SITE_PLACED_SENT);
 	letter_send(site, from);
@@ -327,6 +342,20 @@ static void finish_probe(struct site *site, uint32_t at)
 	if (site->probes[at].stage != PROBE_OVER)
 		probe_health(site, -1);
 	drop_probe(site, at);
+}
+
+/* What was on the way, of the time since then: not what it waited, there or here. */
+static uint64_t on_the_way_us(const struct site *site, const struct message *message, uint64_t sent_us)
+{
+	uint64_t all_us = site->now.us - sent_us, waited_us = site->now.waited_us;
+	for (uint32_t i = 0; i < message->sections_count; i++) {
+		if (message->sections[i].tag != SECTION_WAITED)
+			continue;
+		struct reader reader = reader_of(message->sections[i].bytes);
+		waited_us += read_32(&reader);
+		break;
+	}
+	return waited_us < all_us ? all_us - waited_us : 0;
 }
 
 void probe_ack(struct site *site, uint32_t from, const struct message *message)
@@ -345,14 +374,14 @@ void probe_ack(struct site *site, uint32_t from, const struct message *message)
 		if (site->introductions++ == 0)
 			site->exchange_us = site->now.us; /* the first one that knows us: it knows the others, too */
 		if (!delayed)
-			coordinate_sample(site, from, site->now.us - sent_us);
+			coordinate_sample(site, from, on_the_way_us(site, message, sent_us));
 		return;
 	}
 	for (uint32_t i = 0; i < site->relays_count; i++) {
 		if (site->relays[i].target != id || site->relays[i].sequence != sequence)
 			continue;
 		if (!site->relays[i].delayed)
-			coordinate_sample(site, from, site->now.us - site->relays[i].sent_us);
+			coordinate_sample(site, from, on_the_way_us(site, message, site->relays[i].sent_us));
 		finish_relay(site, i, TYPE_PASSED);
 		return;
 	}

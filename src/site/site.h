@@ -34,6 +34,8 @@ struct site_address {
 struct site_now {
 	uint64_t us;
 	int64_t wall_ms;
+	uint64_t
+		waited_us; /* site_receive(): so long before it the message came, and had to wait at this machine to be read */
 };
 
 enum site_state {

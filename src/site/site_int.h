@@ -313,6 +313,7 @@ enum section_tag {
 	SECTION_CELL,
 	SECTION_OFFER,
 	SECTION_OUTCAST,
+	SECTION_WAITED, /* of an ACK: so many µs the ping had to wait to be read */
 	SECTION_TAGS,
 };
 
@@ -325,6 +326,7 @@ enum {
 	CELL_HEAD_BYTES = 3,
 	SECTION_HEAD_BYTES = 3,
 	OUTCAST_BYTES = 240,
+	WAITED_BYTES = 4,
 };
 
 struct section {

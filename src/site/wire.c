@@ -215,6 +215,7 @@ static bool section_is_sound(const struct section *section)
 	case SECTION_CELL: return cell_is_sound(bytes);
 	case SECTION_OFFER: return items_are_sound(reader_of(bytes));
 	case SECTION_OUTCAST: return bytes.length <= OUTCAST_BYTES && text_is_printable(bytes);
+	case SECTION_WAITED: return bytes.length == WAITED_BYTES;
 	default: return true;
 	}
 }

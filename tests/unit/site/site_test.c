@@ -25,8 +25,10 @@ static void fly(struct world *world, uint32_t from, uint32_t to, struct str byte
 		CHECK(world->flying != NULL);
 	}
 	struct datagram *datagram = &world->flying[world->flying_count++];
-	*datagram = (struct datagram){
-		.at_us = world->now.us + world->one_way_us[from][to], .order = world->order++, .from = from, .to = to};
+	*datagram = (struct datagram){.at_us = world->now.us + world->one_way_us[from][to] + world->waits_us[to],
+	                              .order = world->order++,
+	                              .from = from,
+	                              .to = to};
 	buf_put(&datagram->bytes, bytes);
 }
 
@@ -243,8 +245,10 @@ static void arrive(struct world *world, size_t at)
 	struct datagram datagram = world->flying[at];
 	world->flying[at] = world->flying[--world->flying_count];
 	set_time(world, datagram.at_us);
+	struct site_now now = world->now;
+	now.waited_us = world->waits_us[datagram.to];
 	if (world->nodes[datagram.to].site)
-		site_receive(world->nodes[datagram.to].site, world_id(datagram.from), buf_str(&datagram.bytes), world->now);
+		site_receive(world->nodes[datagram.to].site, world_id(datagram.from), buf_str(&datagram.bytes), now);
 	buf_free(&datagram.bytes);
 }
 

@@ -50,6 +50,7 @@ struct world {
 	struct node nodes[WORLD_SITES];
 	uint32_t count;
 	uint32_t one_way_us[WORLD_SITES][WORLD_SITES];
+	uint32_t waits_us[WORLD_SITES];     /* so long a datagram waits there until it is read */
 	bool cut[WORLD_SITES][WORLD_SITES]; /* from, to */
 	double loss;
 	struct datagram *flying;

@@ -1,6 +1,8 @@
 /* Distances that nobody measured. */
 #include "site_test.h"
 
+#include "site/bytes.h"
+
 #include <math.h>
 
 enum { SITES = 20 };
@@ -83,6 +85,48 @@ static void distances_between_any_two_are_known_everywhere(void **state)
 	world_free(world);
 }
 
+/* A busy machine reads late what came in time, at either end. */
+static void what_waits_is_not_far(void **state)
+{
+	(void)state;
+	struct world *world = world_of(2);
+	world->waits_us[0] = 30000;
+	world->waits_us[1] = 70000;
+	world_run(world, 60 * (uint64_t)SECOND_US);
+	for (uint32_t at = 0; at < 2; at++) {
+		struct site *site = world->nodes[at].site;
+		uint32_t number = site_find(site, world_id(1 - at));
+		uint64_t real_us = 2 * (uint64_t)world->one_way_us[0][1];
+		struct site_member member;
+		site_member(site, number, &member);
+		assert_in_range(member.rtt_us, real_us - real_us / 20, real_us + real_us / 20);
+		assert_in_range(site_estimate_us(site, 0, number), real_us - real_us / 5, real_us + real_us / 5);
+	}
+	world_free(world);
+}
+
+/* Whoever says that it waited longer than all of it took has only said that it is near. */
+static void who_exaggerates_is_near(void **state)
+{
+	(void)state;
+	struct world *world = world_of(2);
+	struct site *site = world->nodes[0].site;
+	world_run(world, 10 * (uint64_t)SECOND_US);
+	for (uint32_t sequence = 1; sequence < 100; sequence++) {
+		struct buf bytes = {0};
+		struct message message = {.type = TYPE_ACK, .incarnation = 1, .sequence = sequence};
+		message_begin(&bytes, &message);
+		size_t at = section_begin(&bytes, SECTION_WAITED);
+		put_number(&bytes, UINT32_MAX, WAITED_BYTES);
+		section_end(&bytes, at);
+		site_receive(site, world_id(1), buf_str(&bytes), world->now);
+		buf_free(&bytes);
+	}
+	world_run(world, 10 * (uint64_t)SECOND_US);
+	assert_in_range(site_estimate_us(site, 0, site_find(site, world_id(1))), 0, 1000000);
+	world_free(world);
+}
+
 /* One answer in twenty is a second late. */
 static void late_answers_move_nothing(void **state)
 {
@@ -117,7 +161,7 @@ static void a_measured_distance_that_surprises_is_told(void **state)
 		for (int n = 0; n < 200; n++)
 			coordinate_sample(site, number, 20000);
 		site_drift_reset(site);
-		for (int n = 0; n < SITE_SAMPLES; n++) /* the median of some counts */
+		for (int n = 0; n < SITE_SAMPLES; n++) /* a low one of some counts */
 			coordinate_sample(site, number, rows[i].rtt_us);
 		assert_int_equal(site_drift(site) > 0.5, rows[i].told);
 		/* And as the first that was measured, where coordinates know nothing: both are at one place. */
@@ -208,6 +252,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(distances_between_any_two_are_known_everywhere),
+		cmocka_unit_test(what_waits_is_not_far),
+		cmocka_unit_test(who_exaggerates_is_near),
 		cmocka_unit_test(late_answers_move_nothing),
 		cmocka_unit_test(a_measured_distance_that_surprises_is_told),
 		cmocka_unit_test(absurd_samples_are_not_taken),

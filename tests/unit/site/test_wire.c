@@ -67,6 +67,14 @@ static void make_nack(struct buf *out)
 	put_head(out, TYPE_NACK);
 }
 
+static void make_late_ack(struct buf *out)
+{
+	put_head(out, TYPE_ACK);
+	size_t at = section_begin(out, SECTION_WAITED);
+	put_number(out, 20000, WAITED_BYTES);
+	section_end(out, at);
+}
+
 static void make_wants(struct buf *out)
 {
 	put_head(out, TYPE_NEWS);
@@ -124,6 +132,7 @@ static const struct {
 	{"NEWS: wants, record, outcast", make_wants, {18, 39, 50}},
 	{"NEWS: cells, offer", make_cells, {18, 68, 74}},
 	{"NEWS: digest", make_digest, {18}},
+	{"ACK: waited", make_late_ack, {22}},
 };
 
 static void the_bytes_are_those_of_the_protocol(void **state)
@@ -269,6 +278,8 @@ static void what_makes_no_sense_is_refused(void **state)
 		{SECTION_CELL, STR_INIT("\x8\0\0\0")},                                     /* not an item */
 		{SECTION_OFFER, STR_INIT("\2\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\2")}, /* a removal that is lost */
 		{SECTION_OUTCAST, STR_INIT("two\nlines")},
+		{SECTION_WAITED, STR_INIT("\1\2\3")},
+		{SECTION_WAITED, STR_INIT("\1\2\3\4\5")},
 	};
 	for (size_t i = 0; i < COUNT(sections); i++) {
 		struct buf bytes = {0};
