@@ -42,6 +42,9 @@ void engine_head_put(const struct engine_head *head, struct buf *out);
 /* ERR_CORRUPT. Slices of the text. */
 int engine_head_parse(struct str text, struct engine_head *head, struct err *err);
 
+/* The fields of a request whose answer is looked into: of what the user accepts, only what can be read. */
+void engine_fields_readable(struct str fields, struct buf *out);
+
 /* Those that may travel and that `wanted` wants. */
 void engine_fields_put(struct buf *out, struct str fields, bool (*wanted)(void *context, struct str name),
                        void *context);
@@ -148,6 +151,8 @@ struct run {
 	struct glue_request asked; /* as the service here knows it */
 	struct engine_name own;    /* of the item, but for its id */
 	struct engine_head head;
+	struct str whole;      /* of a user's own operation: the body with its preconditions; "": it has none */
+	struct str conditions; /* and headers that are some */
 	const struct engine_service *service;
 	struct http_call *call;
 	struct buf target;
@@ -275,6 +280,8 @@ struct replica_class engine_class(const struct glue_operation *operation);
 void engine_answer_ticket(struct engine *engine, const struct replica_answer *answer);
 struct ticket *engine_ticket(struct engine *engine, uint64_t number);
 void engine_put_replicas(struct ticket *ticket);
+/* What only the first run has. */
+void engine_ticket_first(const struct ticket *ticket, struct run *run);
 /* To be told instead of an answer; it is still to be finished. */
 __attribute__((format(printf, 4, 5))) void engine_ticket_refuse(struct ticket *ticket, unsigned status,
                                                                 const char *problem, const char *format, ...);
@@ -328,6 +335,7 @@ struct run_question {
 	struct str body;
 	bool blob; /* it is in run->fd */
 	bool repeatable;
+	struct str conditions; /* headers that only this request has */
 	void (*done)(void *context, const struct http_call_answer *answer);
 };
 

@@ -109,3 +109,49 @@ void engine_fields_put(struct buf *out, struct str fields, bool (*wanted)(void *
 		fields = str_make(fields.at + line, fields.length - line);
 	}
 }
+
+/* Can an answer of such a type be looked into? */
+static bool is_readable(struct str range)
+{
+	return memmem(range.at, range.length, "json", 4) || memmem(range.at, range.length, "*/*", 3) ||
+	       memmem(range.at, range.length, "application/*", 13);
+}
+
+/* Those of a list that are readable; "": none is. */
+static void put_readable(struct buf *out, struct str list)
+{
+	while (list.length > 0) {
+		const char *comma = memchr(list.at, ',', list.length);
+		struct str range = str_make(list.at, comma ? (size_t)(comma - list.at) : list.length);
+		size_t taken = range.length + (comma != NULL);
+		list = str_make(list.at + taken, list.length - taken);
+		if (!is_readable(range))
+			continue;
+		while (range.length > 0 && strchr(" \t\r\n", range.at[0]))
+			range = str_make(range.at + 1, range.length - 1);
+		while (range.length > 0 && strchr(" \t\r\n", range.at[range.length - 1]))
+			range.length--;
+		buf_put(out, out->length > 0 ? STR(", ") : STR(""));
+		buf_put(out, range);
+	}
+}
+
+static bool is_no_accept(void *context, struct str name)
+{
+	(void)context;
+	return !str_equal_nocase(name, STR("accept"));
+}
+
+void engine_fields_readable(struct str fields, struct buf *out)
+{
+	struct buf ranges = {0};
+	struct str accept = engine_field(fields, STR("accept"));
+	if (accept.length == 0) {
+		buf_put(out, fields);
+		return;
+	}
+	put_readable(&ranges, accept);
+	engine_fields_put(out, fields, is_no_accept, NULL);
+	buf_printf(out, "Accept: %s\r\n", ranges.length > 0 ? buf_c(&ranges) : "application/json");
+	buf_free(&ranges);
+}

@@ -46,6 +46,13 @@ struct run *engine_run_copy(struct engine *engine, const struct replica_task *ta
 	run->task.type = copy(&run->arena, task->type);
 	run->task.collection = copy(&run->arena, task->collection);
 	run->task.local_id = copy(&run->arena, task->local_id);
+	if (task->request->references_count > 0)
+		run->request.references =
+			(const struct replica_id *)arena_copy(&run->arena, (const char *)task->request->references,
+		                                          task->request->references_count * sizeof(struct replica_id));
+	const struct ticket *ticket = task->first && task->kind == REPLICA_RUN ? engine_ticket(engine, task->ticket) : NULL;
+	if (ticket)
+		engine_ticket_first(ticket, run);
 	run->own = (struct engine_name){.service = run->task.service, .type = run->task.type};
 	run->next = engine->runs;
 	if (engine->runs)
@@ -169,6 +176,13 @@ static void keep_for_user(struct run *run, const struct http_call_answer *answer
 	buf_put(&ticket->body, answer->body);
 }
 
+/* What the service calls it, the other sites are to call it, too. */
+static bool is_named_here(const struct run *run)
+{
+	return run->task.first && run->task.kind == REPLICA_RUN && run->request.blob.length == 0 &&
+	       run->match.id.length == 0 && glue_type_identity(run->match.type) == GLUE_CHOSEN;
+}
+
 static void done(void *context, const struct http_call_answer *answer)
 {
 	struct run *run = context;
@@ -178,6 +192,8 @@ static void done(void *context, const struct http_call_answer *answer)
 		return;
 	}
 	struct id_taken id = {0};
+	struct buf named = {0};
+	struct replica_request carried = run->request;
 	struct replica_outcome outcome = {.kind = meaning_of(run, answer->status), .status = (int)answer->status};
 	if (outcome.kind == REPLICA_ACCEPTED && run->class.effect == ORDER_CREATE)
 		find_id(run, answer, &id);
@@ -187,7 +203,13 @@ static void done(void *context, const struct http_call_answer *answer)
 	outcome.answer =
 		str_make(answer->body.at,
 	             answer->body.length < LIMIT_REPLICA_ANSWER_BYTES ? answer->body.length : LIMIT_REPLICA_ANSWER_BYTES);
+	if (id.taken && is_named_here(run) &&
+	    glue_insert_id(run->match.operation, run->request.body, buf_str(&id.text), &named)) {
+		carried.body = buf_str(&named);
+		outcome.carried = &carried;
+	}
 	engine_run_tell(run, &outcome);
+	buf_free(&named);
 	buf_free(&id.text);
 }
 
@@ -236,7 +258,8 @@ static bool is_read(const struct run *run)
 static int take_blob(struct run *run, struct err *err)
 {
 	struct buf body = {0};
-	if (run->request.blob.length == 0 || !is_read(run) || run->request.blob_bytes > LIMIT_REPLICA_READ_BYTES)
+	if (run->whole.length > 0 || run->request.blob.length == 0 || !is_read(run) ||
+	    run->request.blob_bytes > LIMIT_REPLICA_READ_BYTES)
 		return 0;
 	int code = engine_blobs_read(run->engine, run->request.blob, &body, err);
 	run->request.body = copy(&run->arena, buf_str(&body));
@@ -282,11 +305,12 @@ static int translate(struct run *run, struct err *err)
 		return code;
 	if (take_blob(run, err) != 0)
 		return ERR_UNAVAILABLE;
-	if (run->match.needs_body && !glue_match_body(run->setup->about.glue, run->request.body, &run->match, err))
+	struct str body = run->whole.length > 0 ? run->whole : run->request.body;
+	if (run->match.needs_body && !glue_match_body(run->setup->about.glue, body, &run->match, err))
 		return ERR_INVALID;
 	engine_run_name(run);
 	bool opaque = glue_operation_opaque(run->match.operation);
-	engine_splice(opaque ? NULL : glue_request_places(run->match.operation), &local, run->request.body, &run->body);
+	engine_splice(opaque ? NULL : glue_request_places(run->match.operation), &local, body, &run->body);
 	return 0;
 }
 
@@ -299,7 +323,11 @@ void engine_run_ask(struct run *run, const struct run_question *question)
 	struct buf fields = {0};
 	struct err err = {0};
 	uint32_t instance = engine->turn++ % service->instances_count;
-	buf_put(&fields, run->head.fields);
+	if (run->match.operation && glue_answer_places(run->match.operation))
+		engine_fields_readable(run->head.fields, &fields);
+	else
+		buf_put(&fields, run->head.fields);
+	buf_put(&fields, question->conditions);
 	if (engine_secret_show(run, &fields, &err) != 0) {
 		buf_free(&fields);
 		engine_run_fail(run, REPLICA_CREDENTIAL, "%s", err.text);
@@ -339,7 +367,9 @@ static void send_operation(struct run *run)
 	                                           .target = buf_str(&run->target),
 	                                           .body = buf_str(&run->body),
 	                                           .blob = run->fd >= 0,
-	                                           .repeatable = run->class.repeatable,
+	                                           .repeatable = run->class.repeatable && run->whole.length == 0 &&
+	                                                         run->conditions.length == 0,
+	                                           .conditions = run->conditions,
 	                                           .done = done});
 }
 
@@ -371,7 +401,7 @@ void engine_run_start(struct run *run)
 		return;
 	}
 	bool runs = run->task.kind == REPLICA_RUN || run->task.kind == REPLICA_RUN_CREATE_AS_REPLACE;
-	if (runs && run->request.blob.length > 0 && find_blob(run, &err) != 0) {
+	if (runs && run->whole.length == 0 && run->request.blob.length > 0 && find_blob(run, &err) != 0) {
 		engine_run_fail(run, REPLICA_FAILED, "%s", err.text);
 		return;
 	}

@@ -107,16 +107,29 @@ void engine_tickets_fail(struct engine *engine, const struct err *err)
 
 /* ---- In ------------------------------------------------------------------------------------------------------------ */
 
+static bool is_one_of(struct str name, const char *const *names, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (str_equal_nocase(name, str_of(names[i])))
+			return true;
+	return false;
+}
+
+/* What has to be so is judged here, against the copy of this site, and nowhere else. */
+static bool is_precondition(void *context, struct str name)
+{
+	static const char *const names[] = {"if-match", "if-none-match", "if-unmodified-since", "if-modified-since"};
+	(void)context;
+	return is_one_of(name, names, sizeof(names) / sizeof(names[0]));
+}
+
 static bool is_no_credential(void *context, struct str name)
 {
-	static const char *const not_travelling[] = {
-		"if-match",        "if-none-match", "if-unmodified-since", "if-modified-since", "prefer",
-		"idempotency-key", "range",         "user-agent"};
+	static const char *const not_travelling[] = {"prefer", "idempotency-key", "range", "user-agent"};
 	const struct glue_service *service = context;
-	for (size_t i = 0; i < sizeof(not_travelling) / sizeof(not_travelling[0]); i++)
-		if (str_equal_nocase(name, str_of(not_travelling[i])))
-			return false;
-	return !service || !glue_is_credential(service, name);
+	return !is_precondition(NULL, name) &&
+	       !is_one_of(name, not_travelling, sizeof(not_travelling) / sizeof(not_travelling[0])) &&
+	       (!service || !glue_is_credential(service, name));
 }
 
 struct reading {
@@ -124,8 +137,12 @@ struct reading {
 	struct buf target; /* with meta-ids */
 	struct buf head;
 	struct buf body;
+	/* For the run here alone: the body with its preconditions ("": it has none), and headers that are some. */
+	struct buf whole;
+	struct buf conditions;
 	struct buf secret;
 	struct buf name;
+	bool has_id; /* in the body */
 	struct replica_id references[LIMIT_REPLICA_REFERENCES];
 	uint32_t references_count;
 };
@@ -138,6 +155,8 @@ static void reading_free(struct reading *reading)
 	buf_free(&reading->target);
 	buf_free(&reading->head);
 	buf_free(&reading->body);
+	buf_free(&reading->whole);
+	buf_free(&reading->conditions);
 	if (reading->secret.at)
 		explicit_bzero(reading->secret.at, reading->secret.length);
 	buf_free(&reading->secret);
@@ -198,6 +217,7 @@ static bool note_place(void *context, const struct glue_place *place, struct buf
 	struct engine_found found;
 	if (place->kind == GLUE_PLACE_NAME && reading->name.length == 0)
 		buf_put(&reading->name, place->value);
+	reading->has_id |= place->kind == GLUE_PLACE_ID && place->value.length > 0;
 	if (place->kind != GLUE_PLACE_REFERENCE)
 		return false;
 	bool chosen = place->type && glue_type_identity(place->type) == GLUE_CHOSEN;
@@ -228,6 +248,33 @@ static bool read_request(struct ticket *ticket, struct reading *reading)
 	return true;
 }
 
+static void split_preconditions(struct ticket *ticket, struct reading *reading)
+{
+	struct buf stripped = {0};
+	engine_fields_put(&reading->conditions, ticket->request.fields, is_precondition, NULL);
+	if (!glue_strip_preconditions(ticket->match.operation, ticket->asked.content_type, buf_str(&reading->body),
+	                              &stripped))
+		return;
+	reading->whole = reading->body;
+	reading->body = stripped;
+}
+
+/* A name that the service makes goes into the body that the others get: it has to be one that can be read, and not too long. */
+static bool check_name(struct ticket *ticket, const struct reading *reading)
+{
+	const struct glue_operation *operation = ticket->match.operation;
+	bool named = ticket->match.id.length > 0 || reading->has_id;
+	if (glue_operation_effect(operation) != GLUE_CREATE || named ||
+	    glue_type_identity(ticket->match.type) != GLUE_CHOSEN ||
+	    reading->body.length + LIMIT_REPLICA_NAME_BYTES * 6 <= LIMIT_REPLICA_BODY_BYTES)
+		return true;
+	engine_ticket_refuse(ticket, 413, "body-too-long",
+	                     "what is made has no name, and one that the service makes could not be put into a body of %zu "
+	                     "bytes for the other sites; with a name it may have any length",
+	                     reading->body.length);
+	return false;
+}
+
 /* Ids of this site become meta-ids, credentials go where they are kept secret. */
 static bool translate(struct ticket *ticket, struct reading *reading)
 {
@@ -244,6 +291,7 @@ static bool translate(struct ticket *ticket, struct reading *reading)
 	engine_splice(places, &note, buf_str(&reading->body), &unused);
 	glue_splice_target(match, &ticket->asked, &note, &unused);
 	buf_free(&unused);
+	split_preconditions(ticket, reading);
 	struct buf fields = {0};
 	engine_fields_put(&fields, request->fields, is_no_credential, (void *)match->service);
 	engine_head_put(&(struct engine_head){request->method, buf_str(&reading->target), buf_str(&fields), STR("")},
@@ -251,7 +299,7 @@ static bool translate(struct ticket *ticket, struct reading *reading)
 	buf_free(&fields);
 	struct err err = {0};
 	if (engine_secret_make(match->service, request->fields, &reading->secret, &err) == 0)
-		return true;
+		return check_name(ticket, reading);
 	engine_ticket_refuse(ticket, 400, "no-user", "%s", err.text);
 	return false;
 }
@@ -292,6 +340,15 @@ static void make_rules(const struct glue_type *type, uint8_t *resolutions, struc
 	}
 	*rules = (struct order_rules){
 		.classes = (uint8_t)count, .resolutions = resolutions, .delete_loses = !glue_delete_wins(type)};
+}
+
+void engine_ticket_first(const struct ticket *ticket, struct run *run)
+{
+	run->whole = str_make(arena_copy(&run->arena, ticket->reading->whole.at, ticket->reading->whole.length),
+	                      ticket->reading->whole.length);
+	run->conditions =
+		str_make(arena_copy(&run->arena, ticket->reading->conditions.at, ticket->reading->conditions.length),
+	             ticket->reading->conditions.length);
 }
 
 static struct replica_id make_id(struct engine *engine)
@@ -337,6 +394,7 @@ void engine_ticket_go(struct ticket *ticket)
 	                                                    .secret = buf_str(&reading->secret),
 	                                                    .references = reading->references,
 	                                                    .references_count = reading->references_count},
+	                                        .conditional = reading->whole.length > 0 || reading->conditions.length > 0,
 	                                        .key = request->key};
 	replica_submit(engine->replica, &submission, engine_now());
 	engine_changed(engine);

@@ -206,6 +206,8 @@ bool glue_operation_creates(const struct glue_operation *operation);    /* also 
 bool glue_operation_repeatable(const struct glue_operation *operation); /* running it twice is running it once */
 bool glue_operation_replays(const struct glue_operation *operation); /* a create that can be run again as a replace */
 bool glue_operation_opaque(const struct glue_operation *operation);  /* its body is not read: a file */
+/* Its body has to be read before it goes to other sites: there may be preconditions in it, or the name of what is made. */
+bool glue_operation_needs_json(const struct glue_operation *operation);
 bool glue_operation_streams(const struct glue_operation *operation); /* its answer never ends: a watch, a log */
 
 /* How two concurrent operations of a type are resolved, x before y in T: the description's word or DESIGN 7's default. */
@@ -270,6 +272,15 @@ void glue_splice_target(const struct glue_match *match, const struct glue_reques
 /* And for headers of an answer that hold links (Location, Content-Location). */
 void glue_splice_link(const struct glue *glue, struct str service, struct str link,
                       const struct glue_replacer *replacer, struct buf *out);
+
+/* The body without its preconditions: the members that the description calls so, and of a JSON patch each `test`. Every other byte
+ * stays. False: there are none, or it is no JSON, and nothing was written. */
+bool glue_strip_preconditions(const struct glue_operation *operation, struct str content_type, struct str body,
+                              struct buf *out);
+
+/* The body of a create with the id that the service gave what was made, where it had none. False: it has one, or there is no place for
+ * it, and nothing was written. */
+bool glue_insert_id(const struct glue_operation *operation, struct str body, struct str id, struct buf *out);
 
 /* What may differ between replicas: takes it out of an item's JSON text, and writes the rest in one canonical form, so that
  * equal states give equal texts. The text is the one that users see: ids that differ between sites were replaced before.

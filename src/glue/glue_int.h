@@ -115,7 +115,8 @@ struct glue_type {
 	struct glue_texts ids;   /* and within the object to its id (the first that is there), */
 	struct str natural_name; /* its name ("": has none), */
 	struct glue_texts links;
-	struct glue_texts volatiles; /* and to what may differ between replicas */
+	struct glue_texts volatiles;     /* and to what may differ between replicas, */
+	struct glue_texts preconditions; /* or has to be so for a request to be carried out */
 	struct glue_references in_body;
 	struct glue_references in_query;
 	struct glue_references in_path; /* by the names of variables */

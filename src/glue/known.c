@@ -241,6 +241,12 @@ bool glue_operation_opaque(const struct glue_operation *operation)
 	return operation->body == GLUE_BODY_OPAQUE;
 }
 
+bool glue_operation_needs_json(const struct glue_operation *operation)
+{
+	bool names = operation->effect == GLUE_CREATE && operation->type->identity == GLUE_CHOSEN;
+	return operation->body == GLUE_BODY_ITEM && (names || operation->type->preconditions.count > 0);
+}
+
 bool glue_operation_streams(const struct glue_operation *operation)
 {
 	return operation->answer == GLUE_BODY_STREAM;

@@ -18,6 +18,7 @@ enum {
 	FIND,
 	LINKS,
 	VOLATILE,
+	PRECONDITIONS,
 	REFERENCES,
 	DELETE,
 	OPERATIONS,
@@ -39,6 +40,7 @@ static const char *const type_keys[] = {[COLLECTION] = "collection",
                                         [FIND] = "find",
                                         [LINKS] = "links",
                                         [VOLATILE] = "volatile",
+                                        [PRECONDITIONS] = "preconditions",
                                         [REFERENCES] = "references",
                                         [DELETE] = "delete",
                                         [OPERATIONS] = "operations",
@@ -322,9 +324,12 @@ static void read_object(struct glue_load *load, const struct yaml_entry found[TY
 		type->links = glue_list(load, &found[LINKS], LIMIT_GLUE_POINTERS, glue_pointer);
 	if (found[VOLATILE].value != NULL)
 		type->volatiles = glue_list(load, &found[VOLATILE], LIMIT_GLUE_POINTERS, glue_pointer);
+	if (found[PRECONDITIONS].value != NULL)
+		type->preconditions = glue_list(load, &found[PRECONDITIONS], LIMIT_GLUE_POINTERS, glue_pointer);
 	if (found[REFERENCES].value != NULL)
 		read_references(load, &found[REFERENCES], type);
-	uint32_t pointers = type->ids.count + type->links.count + type->volatiles.count + type->in_body.count;
+	uint32_t pointers =
+		type->ids.count + type->links.count + type->volatiles.count + type->preconditions.count + type->in_body.count;
 	if (pointers > LIMIT_GLUE_POINTERS)
 		glue_complain(load, ERR_LIMIT,
 		              found[LINKS].value != NULL ? found[LINKS].key_node->start_mark : (yaml_mark_t){0},

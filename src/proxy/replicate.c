@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/percent.h"
+#include "base/text.h"
 
 /* ---- What is it? --------------------------------------------------------------------------------------------------- */
 
@@ -199,14 +200,37 @@ static void submit(struct proxy_exchange *exchange)
 	exchange->spool = NULL; /* the engine's now */
 }
 
+/* Without a type it is taken for JSON, as services do. */
+static bool is_json(struct str content_type)
+{
+	return content_type.length == 0 || memmem(content_type.at, content_type.length, "json", 4);
+}
+
 /* Nobody has to look into its body: the description says so, or no ids could be found in it. */
 static bool is_opaque(const struct proxy_resource *resource)
 {
-	struct str content = resource->asked.content_type;
 	if (!resource->match.operation || resource->match.needs_body)
 		return false;
-	return glue_operation_opaque(resource->match.operation) ||
-	       (content.length > 0 && !memmem(content.at, content.length, "json", 4));
+	return glue_operation_opaque(resource->match.operation) || !is_json(resource->asked.content_type);
+}
+
+/* What would have to be looked into, and cannot be. */
+static bool is_unreadable(const struct proxy_exchange *exchange)
+{
+	const struct proxy_resource *resource = exchange->resource;
+	return exchange->has_body && resource->match.operation && glue_operation_needs_json(resource->match.operation) &&
+	       !is_json(resource->asked.content_type);
+}
+
+static void refuse_unreadable(struct proxy_exchange *exchange)
+{
+	struct proxy_problem problem = {
+		.status = 415, .type = "body-not-read", .title = "The body is in a format that is not read", .close = true};
+	proxy_problem(
+		exchange, &problem,
+		"the name of what is made, or what has to be so for a change, stands in the body, and has to be known to "
+		"replicate it; `%.*s` is not read: send the same as JSON",
+		STR_FMT(text_shown(exchange->resource->asked.content_type)));
 }
 
 /* The head lies in the buffer that the body is read into next. */
@@ -224,6 +248,10 @@ static void keep_head(struct proxy_exchange *exchange, struct http_head *head)
 
 static void start_operation(struct proxy_exchange *exchange, struct http_head *head)
 {
+	if (is_unreadable(exchange)) {
+		refuse_unreadable(exchange);
+		return;
+	}
 	keep_head(exchange, head);
 	if (!exchange->has_body) {
 		exchange->request.complete = true;

@@ -184,7 +184,7 @@ void doubt_answered(struct replica *replica, struct replicant *r, const struct r
 static void recover_first(struct replica *replica, struct replicant *r)
 {
 	struct op *op = r->task.intent;
-	if (op && (op->flags & OP_REPEATABLE)) {
+	if (op && (op->flags & (OP_REPEATABLE | OP_CONDITIONAL)) == OP_REPEATABLE) {
 		r->task.intent = NULL;
 		lane_issue(replica, r, op);
 		r->task.what = TASK_DELIVERED;
@@ -229,20 +229,10 @@ static void set_secret(struct replica *replica, struct replicant *r, uint32_t me
                        struct str secret)
 {
 	struct op_row row;
-	struct buf content = {0}, bytes = {0};
 	if (secret.length == 0 || op_fetch(replica, r, member, number, &row) != 0)
 		return;
 	row.request.secret = secret;
-	op_content_put(&content, &row.class, &row.request, row.flags & OP_REPAIR);
-	put_number(&bytes, REPLICA_ROW_VERSION, 1);
-	put_number(&bytes, row.stamp, 8);
-	put_number(&bytes, row.members_count, 1);
-	buf_put(&bytes, str_make((const char *)row.seen, (size_t)row.members_count * 4));
-	buf_put(&bytes, buf_str(&content));
-	op_store(replica, r, member, number, buf_str(&bytes));
-	replica->counters.pending_operations--; /* it was there before */
-	buf_free(&content);
-	buf_free(&bytes);
+	op_store_again(replica, r, member, number, &row.request);
 }
 
 static int judge_withheld(struct replica *replica, struct replicant *r, uint32_t number, enum replica_verdict verdict,

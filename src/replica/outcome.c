@@ -3,8 +3,8 @@
  * A user's operation, run for the first time:
  *   accepted   it is issued: the others get it; the user is answered
  *   refused, or failed without an effect   no trace of it stays; the user is answered
- *   unknown    repeatable: it is issued, and run again until it is known. Else the service is asked whether it happened;
- *              if it cannot tell, the operation is withheld (doubt.c), and the user is told so
+ *   unknown    repeatable, without preconditions: it is issued, and run again until it is known. Else the service is asked whether
+ *              it happened; if it cannot tell, the operation is withheld (doubt.c), and the user is told so
  * One of another member, or one that is run again:
  *   accepted   X has it
  *   refused    X has it as rejected, the report says so
@@ -76,6 +76,8 @@ static struct op *issue(struct replica *replica, struct replicant *r, const stru
 static void first_accepted(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
 {
 	bool simple = is_settled(r) && vector_equal(r->task.intent->seen, r->known, r->members_count);
+	if (outcome->carried)
+		op_store_again(replica, r, r->self, r->task.number, outcome->carried);
 	const struct op *op = issue(replica, r, outcome);
 	lane_append(r, op);
 	if (r->handled[r->self] + 1 == op->number)
@@ -119,7 +121,7 @@ static void first_unknown(struct replica *replica, struct replicant *r, const st
 		doubt_withhold(replica, r, outcome->kind == REPLICA_FAILED);
 		outcome_answer(replica, r, &told);
 		end_task(r);
-	} else if (r->task.intent->flags & OP_REPEATABLE) {
+	} else if ((r->task.intent->flags & (OP_REPEATABLE | OP_CONDITIONAL)) == OP_REPEATABLE) {
 		issue(replica, r, outcome);
 		outcome_answer(replica, r, &told);
 		r->task.what = TASK_DELIVERED;
@@ -243,8 +245,14 @@ static void take_weak(struct replica *replica, struct replicant *r, const struct
 		lane_effect(replica, r, row.class.effect, outcome);
 		r->head_dirty = true;
 	}
-	if (ours && accepted)
+	if (ours && accepted && outcome->carried && op_check(&row.class, outcome->carried, NULL) == 0) {
+		struct buf content = {0};
+		op_content_put(&content, &row.class, outcome->carried, row.flags & OP_CONDITIONAL);
+		sync_emit_weak(replica, r, buf_str(&content), creates);
+		buf_free(&content);
+	} else if (ours && accepted) {
 		sync_emit_weak(replica, r, buf_str(&r->task.content), creates);
+	}
 	outcome_answer(replica, r, outcome);
 	end_task(r);
 	bool over = accepted ? row.class.effect == ORDER_DELETE : creates && !own_report(r)->created;

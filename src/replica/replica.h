@@ -144,7 +144,10 @@ struct replica_outcome {
 	int status;          /* of the service; 0: none */
 	struct str local_id; /* of what was made or found; "" if nothing was */
 	bool local_id_quoted;
-	struct str answer;            /* what is kept of it, for people: bounded by LIMIT_REPLICA_ANSWER_BYTES */
+	struct str answer; /* what is kept of it, for people: bounded by LIMIT_REPLICA_ANSWER_BYTES */
+	/* Of a user's operation that was accepted: what other members are to run, since only the service here knew all of it (the
+	 * name of what was made). NULL: the same. */
+	const struct replica_request *carried;
 	struct replica_request state; /* READ_STATE: a `replace` that sets it */
 	struct replica_class state_class;
 };
@@ -247,6 +250,9 @@ struct replica_submission {
 	struct replica_id replicant;         /* create: chosen by the host (it may stand in the body already) */
 	struct replica_class class;
 	struct replica_request request;
+	/* The host runs it here with preconditions that are not in the request. So it is not run again to find out what became of
+	 * it: it may have been refused for them. */
+	bool conditional;
 	struct str key; /* Idempotency-Key with whom it is from; "" without one */
 };
 

@@ -33,7 +33,13 @@ enum {
 
 /* ---- Operations --------------------------------------------------------------------------------------------------- */
 
-enum op_flag { OP_REPEATABLE = 1, OP_REPAIR = 2, OP_BLOB = 4, OP_FLAGS = 7 };
+enum op_flag {
+	OP_REPEATABLE = 1,
+	OP_REPAIR = 2,
+	OP_BLOB = 4,
+	OP_CONDITIONAL = 8, /* its first run had preconditions: it must not be run again for that run */
+	OP_FLAGS = 15
+};
 
 /* What is in memory of an operation; the request is in its row. */
 struct op {
@@ -401,6 +407,9 @@ uint32_t op_index(const struct replicant *r, uint32_t member, uint32_t number); 
 struct op *op_find(const struct replicant *r, uint32_t member, uint32_t number);
 void op_insert(struct replicant *r, struct op *op); /* the next of its member */
 struct replica_op_id op_id(const struct replicant *r, uint32_t member, uint32_t number);
+/* Another request for an operation that is stored already; what orders it stays. */
+void op_store_again(struct replica *replica, struct replicant *r, uint32_t member, uint32_t number,
+                    const struct replica_request *request);
 void op_store(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number, struct str row);
 void op_unstore(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number);
 /* Reads and parses the row into replica->row: valid until that is used again. */

@@ -221,7 +221,8 @@ void submit_take(struct replica *replica, const struct replica_submission *submi
 	queued->ticket = submission->ticket;
 	queued->creates = submission->create != NULL;
 	buf_put(&queued->key, submission->key);
-	op_content_put(&queued->content, &submission->class, &submission->request, 0);
+	op_content_put(&queued->content, &submission->class, &submission->request,
+	               submission->conditional ? OP_CONDITIONAL : 0);
 	queued->has_blob = submission->request.blob.length > 0;
 	if (queued->has_blob)
 		memcpy(queued->blob, submission->request.blob.at, sizeof(queued->blob));

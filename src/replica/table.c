@@ -207,6 +207,35 @@ void op_store(struct replica *replica, const struct replicant *r, uint32_t membe
 	replica->counters.pending_operations++;
 }
 
+void op_store_again(struct replica *replica, struct replicant *r, uint32_t member, uint32_t number,
+                    const struct replica_request *request)
+{
+	struct op_row row;
+	struct buf content = {0}, bytes = {0}, before = {0};
+	/* `request` may be a slice of what was fetched last. */
+	int code = row_get(replica, REPLICA_OPERATIONS, op_key(replica, r, member, number), &before);
+	if (code != 0 || op_row_parse(buf_str(&before), &row, NULL) != 0 || op_check(&row.class, request, NULL) != 0) {
+		buf_free(&before);
+		return;
+	}
+	op_content_put(&content, &row.class, request, row.flags & (OP_REPAIR | OP_CONDITIONAL));
+	put_number(&bytes, REPLICA_ROW_VERSION, 1);
+	put_number(&bytes, row.stamp, 8);
+	put_number(&bytes, row.members_count, 1);
+	buf_put(&bytes, str_make((const char *)row.seen, (size_t)row.members_count * 4));
+	buf_put(&bytes, buf_str(&content));
+	op_store(replica, r, member, number, buf_str(&bytes));
+	replica->counters.pending_operations--; /* it was there before */
+	struct op *op = op_find(r, member, number);
+	if (!op && r->task.intent && member == r->self && r->task.intent->number == number)
+		op = r->task.intent;
+	if (op)
+		op->row_bytes = (uint32_t)bytes.length;
+	buf_free(&content);
+	buf_free(&bytes);
+	buf_free(&before);
+}
+
 void op_unstore(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number)
 {
 	replica->host.remove(replica->host.context, REPLICA_OPERATIONS, op_key(replica, r, member, number));

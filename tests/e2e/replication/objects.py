@@ -47,6 +47,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         with self.server.objects.lock:
             self.server.objects.requests.append((self.command, self.path, dict(self.headers), body))
+            if self.server.objects.silent > 0 and self.command != "GET":
+                self.server.objects.silent -= 1
+                self.close_connection = True
+                return
             try:
                 code, made = self.server.objects.handle(self.command, self.path, self.headers, body)
                 self.answer(code, made)
@@ -62,6 +66,7 @@ class Objects:
         self.stored = {}
         self.version = 100
         self.requests = []
+        self.silent = 0  # changes that get no answer
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.server.objects = self
