@@ -39,6 +39,7 @@ static const char *kind_name(const struct replica_event *event)
 	case REPLICA_EVENT_REPLICANT: return "replicant";
 	case REPLICA_EVENT_REPAIRED: return "repaired";
 	case REPLICA_EVENT_CONFLICT: return "conflict";
+	case REPLICA_EVENT_MERGED: return "merged";
 	}
 	UNREACHABLE();
 }
@@ -53,6 +54,11 @@ static void put_change(struct buf *out, const struct engine_reply *reply, const 
 	if (event->op.number > 0) {
 		buf_put(out, STR(",\"operation\":\""));
 		replica_op_id_put(event->op, out);
+		buf_put_char(out, '"');
+	}
+	if (event->kind == REPLICA_EVENT_MERGED) {
+		buf_put(out, STR(",\"into\":\""));
+		replica_id_put(event->into, out);
 		buf_put_char(out, '"');
 	}
 	if (event->kind == REPLICA_EVENT_OPERATION) {

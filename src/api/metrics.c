@@ -80,6 +80,8 @@ static void put_expiry(struct buf *out, const struct site *site)
 	X(replica.in_doubt, "cheops_replica_in_doubt_total", "counter",                                                    \
 	  "Operations of which nobody knew whether they happened")                                                         \
 	X(replica.repaired, "cheops_replica_repaired_total", "counter", "Copies here that got the state of another one")   \
+	X(replica.merged, "cheops_replica_merged_total", "counter",                                                        \
+	  "Resources that became one with another of their name")                                                          \
 	X(replica.diverged, "cheops_replica_diverged_total", "counter", "Copies here that could not get it")               \
 	X(replica.messages_sent, "cheops_replica_sent_total", "counter", "Messages to other members")                      \
 	X(replica.bytes_sent, "cheops_replica_sent_bytes_total", "counter", "Bytes of these messages")                     \

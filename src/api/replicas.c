@@ -166,6 +166,11 @@ static void put_what(struct buf *out, const struct replica_op_view *view)
 		put_operation_id(out, view->superseded_by);
 	else
 		buf_put(out, STR("null"));
+	buf_put(out, STR(",\"merges\":"));
+	if (view->merges)
+		put_id(out, view->merged);
+	else
+		buf_put(out, STR("null"));
 }
 
 static void put_operation(struct buf *out, const struct engine_reply *reply, const struct replica_op_view *view)

@@ -177,6 +177,12 @@ static void put_answers(struct buf *out, const json_t *item)
 		buf_put_char(out, '\n');
 	}
 	struct str by = cli_json_text(item, "superseded_by");
+	struct str merged = cli_json_text(item, "merges");
+	if (merged.length > 0) {
+		buf_put(out, STR("It was made apart under the same name, and is part of this one since: "));
+		text_put_harmless(out, merged);
+		buf_put_char(out, '\n');
+	}
 	if (by.length > 0) {
 		buf_put(out, STR("It was superseded by "));
 		text_put_harmless(out, by);

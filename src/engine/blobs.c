@@ -170,7 +170,7 @@ static bool is_member(struct store_session *session, struct str key, site_id sit
 	if (key.length < ENGINE_BLOB_BYTES + sizeof(here.other.bytes))
 		return false;
 	memcpy(here.other.bytes, key.at + ENGINE_BLOB_BYTES, sizeof(here.other.bytes));
-	for (int i = 0; i < 2 && here.alias; i++) {
+	for (int i = 0; i <= LIMIT_REPLICA_ALIASES && here.alias; i++) {
 		struct str row, id = str_make((const char *)here.other.bytes, sizeof(here.other.bytes));
 		if (store_get(session, REPLICA_REPLICANTS, id, &row, NULL) != 0 ||
 		    replica_here_parse(row, site, &here, NULL) != 0)

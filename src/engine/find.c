@@ -2,8 +2,8 @@
  * get to it by itself.
  *
  * Inquiring (REPLICA_INQUIRE):
- *   a create    by the id that its user chose, or by its natural name: it is there, or it is not. Without either nobody can
- *               tell, and it stays in doubt
+ *   a create    by the id that its user chose, or by its natural name: it is there, or it is not, or it is known as another
+ *               replicant's. Without either nobody can tell, and it stays in doubt
  *   a delete    by the local id: it is gone, or not
  *   others      nobody can tell
  * An answer that is neither 2xx nor 404 tells nothing for now, and the question is asked again later.
@@ -96,6 +96,14 @@ static void item_told(void *context, const struct http_call_answer *answer)
 	seen_free(&seen);
 }
 
+/* What has the name is a replica of something else: it was made by another create. */
+static bool is_of_another(const struct run *run, struct str local_id)
+{
+	struct engine_found found;
+	return engine_find(run->engine, run->task.service, run->task.type, local_id, &found) && !found.by_meta_id &&
+	       memcmp(found.id.bytes, run->task.op.replicant.bytes, sizeof(found.id.bytes)) != 0;
+}
+
 static void list_told(void *context, const struct http_call_answer *answer)
 {
 	struct run *run = context;
@@ -104,7 +112,7 @@ static void list_told(void *context, const struct http_call_answer *answer)
 	const struct glue_operation *list = find_operation(run->match.type, GLUE_LIST);
 	struct seen seen = {0};
 	look_at(list && answer->status < 300 ? glue_answer_places(list) : NULL, answer->body, &seen);
-	bool there = seen.id.length > 0;
+	bool there = seen.id.length > 0 && !is_of_another(run, buf_str(&seen.id));
 	engine_run_tell(run, &(struct replica_outcome){.kind = there ? REPLICA_ACCEPTED : REPLICA_REFUSED,
 	                                               .status = there ? 201 : (int)answer->status,
 	                                               .local_id = buf_str(&seen.id),

@@ -8,11 +8,11 @@
 
 /* ---- Looking up -------------------------------------------------------------------------------------------------- */
 
-/* The replicant's row says which local id it has here. An alias leads to another one, which is none. */
+/* The replicant's row says which local id it has here. An alias leads to another one, which may be one too. */
 static bool read_replicant(struct engine *engine, struct store_session *session, struct engine_found *found)
 {
 	struct replica_here here = {.alias = true, .other = found->id};
-	for (int i = 0; i < 2 && here.alias; i++) {
+	for (int i = 0; i <= LIMIT_REPLICA_ALIASES && here.alias; i++) {
 		struct str row;
 		found->id = here.other;
 		if (store_get(session, REPLICA_REPLICANTS, str_make((const char *)found->id.bytes, sizeof(found->id.bytes)),

@@ -3,7 +3,8 @@
  * A blob is needed by operations, one row for each, which says whether the blob is here. One that is not is fetched when the
  * operation comes, and again, from another member, while the operation waits for it. With the last row it is dropped.
  *
- * The same name again, after a delete: the create waits until the delete was run here, though they are different replicants.
+ * The same name again, after a delete: the create waits until the delete was run here, though they are different replicants. Made
+ * apart: it waits until they became one (merge.c).
  *
  * A reference is here when what it names was made here, or is gone: then the service says so. */
 #include "replica/replica_int.h"
@@ -184,30 +185,46 @@ bool references_are_here(struct replica *replica, struct replicant *r, const str
 		memcpy(&id, &request->references[i], sizeof(id));
 		if (id_equal(id, r->id))
 			continue;
-		int code = replicant_load(replica, id, &other);
-		if (code == 0 && other->kind == REPLICANT_ALIAS)
-			code = replicant_load(replica, other->alias, &other);
+		int code = replicant_resolve(replica, id, &other);
 		/* What is gone, or was rejected here, will not come: who refers to it is rejected as well, for all to see. */
 		bool here =
 			code == 0 && (other->kind != REPLICANT_LIVE || own_report(other)->created || lane_is_refused(other));
 		if (here)
 			continue;
-		wait_for(replica, id, r->id);
+		wait_for(replica, code == 0 ? other->id : id, r->id);
 		return false;
 	}
 	return true;
 }
 
-bool name_is_free(struct replica *replica, struct replicant *r, const struct op *op)
+void name_wait(struct replica *replica, const struct replicant *other, const struct replicant *r)
 {
-	struct replicant *other = op->effect == ORDER_CREATE && !own_report(r)->created ? name_holder(replica, r) : NULL;
-	if (!other || !lane_ends_deleted(other))
-		return true;
 	wait_for(replica, other->id, r->id);
-	return false;
 }
 
-/* Another one has its name: two were made apart. People are told; when the other one is deleted, it is tried again. */
+/* It is being made: whether the name is free is known when it was. */
+static bool is_being_made(const struct replicant *r)
+{
+	const struct op *op =
+		r->kind == REPLICANT_LIVE && r->task.what == TASK_DELIVERED ? op_find(r, r->task.member, r->task.number) : NULL;
+	return op && op->effect == ORDER_CREATE;
+}
+
+bool name_is_free(struct replica *replica, struct replicant *r, const struct op *op)
+{
+	if (op->effect != ORDER_CREATE || own_report(r)->created || r->name.length == 0)
+		return true;
+	struct replicant *holder = name_holder(replica, r), *other = name_other(replica, r);
+	if ((holder && (lane_ends_deleted(holder) || merge_is_due(r, holder))) || (other && is_being_made(other))) {
+		wait_for(replica, other->id, r->id);
+		return false;
+	}
+	if (!holder)
+		name_set(replica, r); /* the next one waits for this one */
+	return true;
+}
+
+/* Another one has its name, and they do not become one (merge.c). People are told; when the other one is deleted, it is tried again. */
 void name_refused(struct replica *replica, struct replicant *r)
 {
 	struct replicant *other = name_holder(replica, r);
@@ -229,6 +246,8 @@ void references_wake(struct replica *replica, const struct replicant *r)
 		else if (replicant_load(replica, waiter.id, &waiting) == 0) {
 			if (!name_holder(replica, waiting))
 				doubt_retry_create(replica, waiting);
+			else if (waiting->kind == REPLICANT_LIVE && lane_is_refused(waiting))
+				replica->waiters[kept++] = waiter; /* the name is not free yet */
 			work_add(replica, waiting);
 		}
 	}

@@ -80,13 +80,6 @@ static void drop_withheld(struct replica *replica, struct replicant *r, struct w
 	r->head_dirty = true;
 }
 
-/* Everything of an op row behind stamp and seen. */
-static struct str content_of(const struct op_row *row, struct str bytes)
-{
-	size_t head = 1 + 8 + 1 + (size_t)row->members_count * 4;
-	return str_make(bytes.at + head, bytes.length - head);
-}
-
 /* `number` is what it was withheld by: of two in one place, the later one came later. */
 static void insert_step(struct replicant *r, uint32_t place, uint32_t number, const struct op *op)
 {
@@ -120,7 +113,7 @@ static void issue_withheld(struct replica *replica, struct replicant *r, struct 
 		drop_withheld(replica, r, withheld, blob);
 		return;
 	}
-	buf_put(&content, content_of(&row, buf_str(&replica->row)));
+	buf_put(&content, op_content_of(&row, buf_str(&replica->row)));
 	struct op *op = lane_number(replica, r, buf_str(&content));
 	buf_free(&content);
 	lane_issue(replica, r, op);
@@ -131,6 +124,26 @@ static void issue_withheld(struct replica *replica, struct replicant *r, struct 
 		replica->counters.executed++;
 		replica_tell(replica, r, op->number, r->self, r->self, REPLICA_APPLIED);
 	}
+}
+
+uint32_t doubt_take(struct replica *replica, struct replicant *to, struct replicant *from,
+                    const struct withheld *withheld)
+{
+	struct op_row row;
+	uint32_t number = free_number(to);
+	if (op_fetch(replica, from, from->self, withheld->number, &row) != 0) {
+		replica->broken = true;
+		return number;
+	}
+	op_store(replica, to, to->self, number, buf_str(&replica->row));
+	if (row.flags & OP_BLOB)
+		blob_need(replica, to, to->self, number, &row.request, true);
+	struct withheld *more = realloc(to->withheld, (to->withheld_count + 1) * sizeof(*more));
+	CHECK(more != NULL);
+	to->withheld = more;
+	to->withheld[to->withheld_count++] = (struct withheld){number, to->steps_count, withheld->asking};
+	to->lane_dirty = true;
+	return number;
 }
 
 static bool has_blob(struct replica *replica, const struct replicant *r, uint32_t number)
@@ -261,7 +274,7 @@ static int judge_withheld(struct replica *replica, struct replicant *r, uint32_t
 		CHECK(again != NULL);
 		again->withheld = number; /* until it starts */
 		again->creates = row.class.effect == ORDER_CREATE;
-		buf_put(&again->content, content_of(&row, buf_str(&replica->row)));
+		buf_put(&again->content, op_content_of(&row, buf_str(&replica->row)));
 		queue_push(r, again);
 		return 0;
 	}
@@ -328,6 +341,7 @@ int doubt_judge(struct replica *replica, struct replica_op_id op, enum replica_v
                 struct err *err)
 {
 	struct replicant *r;
+	merge_moved(replica, &op);
 	int code = replicant_load(replica, op.replicant, &r);
 	if (code != 0 || r->kind != REPLICANT_LIVE)
 		return err_set(err, code ? code : ERR_NOT_FOUND, "no replicant of that id is known here");

@@ -1,4 +1,4 @@
-/* What is kept for a time: tombstones, and Idempotency-Keys. There is a row in META for each, under the time at which it ends, so
+/* What is kept for a time: tombstones, aliases, operations that became others, and Idempotency-Keys. There is a row in META for each, under the time at which it ends, so
  * that only what has ended is looked at. */
 #include "replica/replica_int.h"
 
@@ -51,6 +51,16 @@ static bool collect(void *context, struct str key, struct str row)
 	return true;
 }
 
+/* As long as what it leads to is there, and remembered. */
+static bool is_alias_needed(struct replica *replica, struct replicant *r)
+{
+	struct replicant *other;
+	if (r->kind != REPLICANT_ALIAS || replicant_load(replica, r->alias, &other) != 0)
+		return false;
+	expire_add(replica, replica->now.wall_ms + replica->options.tombstone_ms, REPLICA_REPLICANTS, id_str(&r->id));
+	return true;
+}
+
 static void end_one(struct replica *replica, struct str expiry)
 {
 	struct str key = str_make(expiry.at + KEY_HEAD, expiry.length - KEY_HEAD);
@@ -60,11 +70,13 @@ static void end_one(struct replica *replica, struct str expiry)
 	replica->host.remove(replica->host.context, REPLICA_META, expiry);
 	if (table == REPLICA_KEYS) {
 		key_forget(replica, key);
+	} else if (table == REPLICA_META) {
+		replica->host.remove(replica->host.context, REPLICA_META, key);
 	} else if (table == REPLICA_REPLICANTS && key.length == sizeof(id.bytes)) {
 		memcpy(id.bytes, key.at, sizeof(id.bytes));
-		if (replicant_load(replica, id, &r) != 0 || r->kind != REPLICANT_GONE)
+		if (replicant_load(replica, id, &r) != 0 || r->kind == REPLICANT_LIVE || is_alias_needed(replica, r))
 			return;
-		for (uint32_t i = 0; i < r->members_count; i++)
+		for (uint32_t i = 0; i < r->members_count && r->kind == REPLICANT_GONE; i++)
 			if (i != r->self)
 				peer_owe(replica, r, i, false);
 		r->kind = REPLICANT_NONE;

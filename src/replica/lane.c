@@ -50,6 +50,8 @@ void lane_step(struct replicant *r, const struct task *task, enum order_done how
 	arena_init(&arena, 0);
 	struct order_step_done *done = steps_out(r, &arena);
 	order_step(done, &count, &next, how);
+	if (how == ORDER_DONE)
+		merge_reset(r, r->ops[next.op], next.as_replace);
 	/* What is run again leaves its place: those behind it move up. */
 	uint32_t same = 0;
 	while (same < count && same < r->steps_count &&
@@ -66,6 +68,7 @@ void lane_append(struct replicant *r, const struct op *op)
 {
 	r->steps = replica_grow(r->steps, &r->steps_capacity, r->steps_count + 1, sizeof(*r->steps));
 	r->steps[r->steps_count++] = (struct step){op->member, op->number, ORDER_DONE};
+	merge_reset(r, op, false);
 	r->lane_dirty = true;
 }
 
@@ -343,12 +346,17 @@ void lane_execute(struct replica *replica, struct replicant *r, const struct op_
 
 struct op *lane_number(struct replica *replica, struct replicant *r, struct str content)
 {
+	return lane_number_at(replica, r, content, hlc_tick(&replica->clock, replica->now.wall_ms));
+}
+
+struct op *lane_number_at(struct replica *replica, struct replicant *r, struct str content, uint64_t stamp)
+{
 	struct op_row row;
 	uint32_t number = r->known[r->self] + 1;
 	uint32_t own = r->handled[r->self];
 	r->handled[r->self] = number - 1;
 	buf_clear(&replica->row);
-	op_row_put(&replica->row, hlc_tick(&replica->clock, replica->now.wall_ms), r->handled, r->members_count, content);
+	op_row_put(&replica->row, stamp, r->handled, r->members_count, content);
 	r->handled[r->self] = own;
 	int code = op_row_parse(buf_str(&replica->row), &row, NULL);
 	CHECK(code == 0); /* it was checked when it was submitted */
@@ -513,6 +521,11 @@ static bool run(struct replica *replica, struct replicant *r, const struct op *o
 	                    .number = op->number,
 	                    .standing = next->standing};
 	struct op_row row;
+	if (op->flags & OP_MERGE) {
+		lane_step(r, &task, ORDER_DONE); /* it was carried out when it came */
+		replica_tell(replica, r, op->number, op->member, r->self, REPLICA_APPLIED);
+		return true;
+	}
 	if (skip_missing(replica, r, op, &task))
 		return true;
 	if (!take_slot(replica, r) || op_fetch(replica, r, op->member, op->number, &row) != 0)
@@ -566,7 +579,8 @@ void lane_made_whole(struct replicant *r, const struct op *op)
 static bool go_on(struct replica *replica, struct replicant *r)
 {
 	struct order_next next = {0};
-	struct op *simple = r->redo || own_report(r)->stuck ? NULL : find_simple(r);
+	bool foreign = own_report(r)->foreign;
+	struct op *simple = r->redo || own_report(r)->stuck || foreign ? NULL : find_simple(r);
 	const struct step *done = simple ? lane_find(r, simple->member, simple->number) : NULL;
 	if (simple && !done) {
 		next.action = ORDER_RUN;
@@ -576,13 +590,15 @@ static bool go_on(struct replica *replica, struct replicant *r)
 		lane_settle(r);
 		return false;
 	}
+	if (foreign && merge_replays(r, &next))
+		return run(replica, r, r->ops[next.op], &next);
 	lane_next(r, &next);
-	if (next.action == ORDER_NOTHING) {
+	if (next.action == ORDER_NOTHING && !own_report(r)->foreign) {
 		lane_settle(r);
 		return false;
 	}
 	lane_raise_handled(r);
-	if (next.action != ORDER_STUCK)
+	if (next.action == ORDER_RUN || next.action == ORDER_RERUN)
 		return run(replica, r, r->ops[next.op], &next);
 	const struct op *repair = find_repair(r);
 	if (repair) {
@@ -615,6 +631,8 @@ void lane_pump(struct replica *replica, struct replicant *r)
 		replica_fire(replica, r, r->not_before_us);
 		return;
 	}
+	if (r->merges && !merge_take(replica, r))
+		return;
 	if (r->queue && r->consistency == REPLICA_WEAK) {
 		start_weak(replica, r);
 		return;

@@ -50,6 +50,9 @@ uint32_t replica_list_ops(struct replica *replica, const struct replica_id *of, 
                           struct replica_op_id *ops, uint32_t most)
 {
 	struct buf key = {0};
+	struct replicant *r;
+	if (of && replicant_resolve(replica, *of, &r) == 0)
+		of = &r->id; /* those of an alias are what they became */
 	if (after)
 		op_key_put(&key, after);
 	struct page page = {.after = buf_str(&key), .take = take_op, .ops = ops, .most = most};

@@ -62,24 +62,40 @@ static struct str name_key(struct replica *replica, const struct replicant *r)
 	return buf_str(&replica->key);
 }
 
-void name_set(struct replica *replica, const struct replicant *r)
-{
-	if (r->name.length > 0)
-		put(replica, REPLICA_NAMES, name_key(replica, r), r);
-}
-
-/* The other replicant that has its natural name here; NULL: none, or it is gone. */
-struct replicant *name_holder(struct replica *replica, const struct replicant *r)
+struct replicant *name_other(struct replica *replica, const struct replicant *r)
 {
 	struct replica_id id;
 	struct replicant *other = NULL;
 	struct buf row = {0};
 	if (r->name.length > 0 && row_get(replica, REPLICA_NAMES, name_key(replica, r), &row) == 0 &&
 	    replica_local_parse(buf_str(&row), &id) == 0 && !id_equal(id, r->id) &&
-	    replicant_load(replica, id, &other) == 0 && (other->kind != REPLICANT_LIVE || !own_report(other)->created))
+	    replicant_load(replica, id, &other) != 0)
 		other = NULL;
 	buf_free(&row);
 	return other;
+}
+
+void name_set(struct replica *replica, const struct replicant *r)
+{
+	struct replicant *other = name_other(replica, r);
+	if (r->name.length > 0)
+		put(replica, REPLICA_NAMES, name_key(replica, r), r);
+	if (other)
+		work_add(replica, other); /* which may have to become one with it */
+}
+
+void name_note(struct replica *replica, const struct replicant *r)
+{
+	const struct replicant *other = name_other(replica, r);
+	if (r->name.length > 0 && (!other || other->kind != REPLICANT_LIVE))
+		put(replica, REPLICA_NAMES, name_key(replica, r), r);
+}
+
+/* The other replicant that has its natural name here; NULL: none, or it is gone. */
+struct replicant *name_holder(struct replica *replica, const struct replicant *r)
+{
+	struct replicant *other = name_other(replica, r);
+	return other && other->kind == REPLICANT_LIVE && own_report(other)->created ? other : NULL;
 }
 
 void name_clear(struct replica *replica, const struct replicant *r)

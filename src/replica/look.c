@@ -8,14 +8,6 @@ static struct str copy(struct arena *arena, struct str text)
 	return str_make(arena_copy(arena, text.at, text.length), text.length);
 }
 
-static int find(struct replica *replica, struct replica_id id, struct replicant **r)
-{
-	int code = replicant_load(replica, id, r);
-	if (code == 0 && (*r)->kind == REPLICANT_ALIAS)
-		code = replicant_load(replica, (*r)->alias, r);
-	return code;
-}
-
 /* ---- Replicants ------------------------------------------------------------------------------------------------------------ */
 
 static void look_at_member(struct arena *arena, const struct replicant *r, uint32_t member,
@@ -45,7 +37,7 @@ static void look_at_member(struct arena *arena, const struct replicant *r, uint3
 int replica_look(struct replica *replica, struct arena *arena, struct replica_id id, struct replica_view *view)
 {
 	struct replicant *r;
-	int code = find(replica, id, &r);
+	int code = replicant_resolve(replica, id, &r);
 	if (code != 0)
 		return code;
 	struct replica_member_view *members = arena_array(arena, struct replica_member_view, r->members_count);
@@ -124,12 +116,35 @@ static void look_at_states(struct arena *arena, struct replicant *r, const struc
 	}
 }
 
+/* Its replicant became an alias: what was asked for goes on as another operation, or is none any more. */
+static int look_at_lost(struct replica *replica, const struct replicant *alias, struct replica_op_view *view)
+{
+	struct replicant *r;
+	int code = replicant_resolve(replica, alias->id, &r);
+	uint32_t member = code == 0 ? member_index(r, view->id.site) : UINT32_MAX;
+	if (code != 0 || member == UINT32_MAX || view->id.number == 0)
+		return ERR_NOT_FOUND;
+	view->class.name = STR("");
+	view->superseded_by = merge_successor(replica, alias, view->id);
+	for (uint32_t i = 0; i < r->members_count; i++) {
+		if (r->members[i].removed)
+			continue;
+		uint32_t at = view->members_count++;
+		view->members[at].site = r->members[i].site;
+		view->members[at].state = REPLICA_SUPERSEDED;
+		view->members[at].answer = STR("");
+	}
+	return 0;
+}
+
 int replica_look_op(struct replica *replica, struct arena *arena, struct replica_op_id id, struct replica_op_view *view)
 {
 	struct replicant *r;
 	struct op_row row = {.class = {.name = STR_INIT("")}};
 	*view = (struct replica_op_view){.id = id};
-	int code = find(replica, id.replicant, &r);
+	int code = replicant_load(replica, id.replicant, &r);
+	if (code == 0 && r->kind == REPLICANT_ALIAS)
+		return look_at_lost(replica, r, view);
 	if (code != 0)
 		return code;
 	uint32_t member = member_index(r, id.site);
@@ -148,6 +163,9 @@ int replica_look_op(struct replica *replica, struct arena *arena, struct replica
 	view->class.name = copy(arena, row.class.name);
 	view->stamp = row.stamp;
 	view->repair = row.flags & OP_REPAIR;
+	view->merges = (row.flags & OP_MERGE) && row.request.references_count == 1;
+	if (view->merges)
+		memcpy(&view->merged, row.request.references, sizeof(view->merged));
 	if (id.number & REPLICA_WITHHELD)
 		look_at_withheld(r, view);
 	else
@@ -161,7 +179,7 @@ int replica_look_op(struct replica *replica, struct arena *arena, struct replica
 void replica_session_put(struct replica *replica, struct replica_id id, struct buf *out)
 {
 	struct replicant *r;
-	if (find(replica, id, &r) != 0)
+	if (replicant_resolve(replica, id, &r) != 0)
 		return;
 	replica_id_put(r->id, out);
 	for (uint32_t i = 0; i < r->members_count && r->kind == REPLICANT_LIVE; i++) {
@@ -198,8 +216,9 @@ bool replica_session_met(struct replica *replica, struct str session)
 	struct replicant *r;
 	if (session.length < ID_BYTES || !replica_id_parse(str_make(session.at, ID_BYTES), &id))
 		return true; /* it is none of ours: there is nothing to wait for */
-	int code = find(replica, id, &r);
-	if (code != 0 || r->kind != REPLICANT_LIVE)
+	int code = replicant_resolve(replica, id, &r);
+	/* Numbers of what became an alias say nothing of what it is now; it became so after this site had heard of its operations. */
+	if (code != 0 || r->kind != REPLICANT_LIVE || !id_equal(r->id, id))
 		return code == 0;
 	struct str rest = str_make(session.at + ID_BYTES, session.length - ID_BYTES);
 	while (rest.length > 0 && rest.at[0] == ':') {

@@ -208,6 +208,7 @@ static void take_unknown(struct replica *replica, site_id from, struct section *
 		take_known(replica, r, from, &again);
 	if (sound && !vector_is_zero(r->known, r->members_count)) {
 		r->head_dirty = true;
+		name_note(replica, r);
 		replica_tell_replicant(replica, r, REPLICA_EVENT_REPLICANT);
 		return;
 	}

@@ -9,6 +9,8 @@
  * Where an operation was rejected or is in doubt, something is missing from the state: such a member gives its own only if all
  * have something missing. What others have accepted would be lost otherwise.
  *
+ * What was made as another replicant (merge.c) is not given either, unless all have only that.
+ *
  * Everybody is stuck: the one that is nearest to E, the first of several, does the same with what it has (it is stuck only once
  * it has run all that it knows).
  * Somebody cannot be reached who is nearer, or may be: it is waited for, since its state is the better one, and it may be away for
@@ -28,7 +30,7 @@ enum assessment {
  * something, each would wait for the other. */
 static bool is_partial(const struct report *report)
 {
-	return report->excepted || report->lacking;
+	return report->excepted || report->lacking || report->foreign;
 }
 
 static bool is_nearer(const struct replicant *r, uint32_t a, uint32_t b)
@@ -65,6 +67,25 @@ bool repair_was_in_vain(const struct replicant *r)
 	return true;
 }
 
+/* Someone has what was made as another replicant (merge.c), and waits for the state: it is given when every member has said that it knows
+ * the same. What is issued from then on comes after it in E: nothing that was acknowledged is covered unseen. */
+static bool has_foreign(const struct replicant *r)
+{
+	for (uint32_t i = 0; i < r->members_count; i++)
+		if (!r->members[i].removed && r->members[i].report.foreign)
+			return true;
+	return false;
+}
+
+static bool must_meet(const struct replicant *r)
+{
+	bool same = true;
+	for (uint32_t i = 0; i < r->members_count; i++)
+		same = same &&
+		       (i == r->self || r->members[i].removed || vector_equal(r->members[i].has, r->known, r->members_count));
+	return !same && has_foreign(r);
+}
+
 /* `heard_us`: when one of those was heard last who cannot be reached now, and would be waited for. */
 static enum assessment assess(struct replica *replica, struct replicant *r, uint64_t *heard_us)
 {
@@ -73,12 +94,15 @@ static enum assessment assess(struct replica *replica, struct replicant *r, uint
 	bool needed = false, alone = false;
 	*heard_us = 0;
 	/* What is withheld may be in the state that would be given, and would be issued once more later. */
-	if (own->diverged || r->consistency == REPLICA_WEAK || r->withheld_count > 0 || repair_was_in_vain(r))
+	if (own->diverged || r->consistency == REPLICA_WEAK || r->withheld_count > 0 || repair_was_in_vain(r) ||
+	    must_meet(r))
 		return REPAIR_NOT;
 	for (uint32_t i = 0; i < r->members_count; i++) {
 		const struct member *member = &r->members[i];
 		if (i == r->self || member->removed)
 			continue;
+		if (own->foreign && !member->report.foreign)
+			return REPAIR_NOT; /* that one has it as it ought to be, or will */
 		bool same = vector_equal(member->has, r->known, r->members_count);
 		bool better = is_partial(own) && !is_partial(&member->report),
 			 worse = !is_partial(own) && is_partial(&member->report);
@@ -165,11 +189,21 @@ bool repair_start(struct replica *replica, struct replicant *r)
 	return true;
 }
 
+/* To who has something foreign, it is given right behind all that it had seen: what somebody issues at the same time is later. */
+static uint64_t stamp_behind(struct replica *replica, const struct replicant *r)
+{
+	uint64_t last = 0;
+	for (uint32_t i = 0; i < r->ops_count; i++)
+		last = r->ops[i]->stamp > last ? r->ops[i]->stamp : last;
+	uint64_t now = hlc_tick(&replica->clock, replica->now.wall_ms);
+	return last > 0 && last + 1 < now && has_foreign(r) ? last + 1 : now;
+}
+
 static void issue_state(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
 {
 	struct buf content = {0};
 	op_content_put(&content, &outcome->state_class, &outcome->state, OP_REPAIR);
-	struct op *op = lane_number(replica, r, buf_str(&content));
+	struct op *op = lane_number_at(replica, r, buf_str(&content), stamp_behind(replica, r));
 	buf_free(&content);
 	lane_issue(replica, r, op);
 	lane_append(r, op);

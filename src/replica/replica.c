@@ -116,6 +116,7 @@ static void do_work(struct replica *replica)
 		struct replicant *r = replica->work[i];
 		r->in_work = false;
 		r->pins++;
+		merge_consider(replica, r);
 		lane_pump(replica, r);
 		forget_settled(replica, r);
 		sync_check(replica, r);

@@ -28,6 +28,9 @@
  * the nearest one) reads its own copy through the API and issues that state as an operation, a `replace` that had seen
  * everything. It is ordered like any other; so nobody has to agree on who repairs. The operation is shown as `repaired`.
  *
+ * Names. Two that were made apart under one natural name become one: the earlier create's. The other meta-id stays as an alias, and
+ * what was done by it is done to that one (merge.c).
+ *
  * In doubt. At a restart an execution that was asked for and has no outcome is found out: run again where that is safe
  * (repeatable), else asked of the service (inquire: by id or natural name), else marked for a person. It does not hold up others.
  * A user's operation in doubt is withheld: nobody else has heard of it. Its id has a number of 1 << 31 and more; if it turns out
@@ -178,6 +181,7 @@ enum replica_event_kind {
 	REPLICA_EVENT_REPLICANT, /* a replicant came, changed its members or local ids, or is gone */
 	REPLICA_EVENT_REPAIRED,
 	REPLICA_EVENT_CONFLICT, /* its create was rejected here: another replicant has its natural name */
+	REPLICA_EVENT_MERGED,   /* two were made apart under one natural name: it became an alias of `into` */
 };
 
 struct replica_event {
@@ -185,6 +189,7 @@ struct replica_event {
 	struct replica_op_id op; /* number 0: of the replicant */
 	site_id member;          /* whose state it is; 0: all */
 	enum replica_member_state state;
+	struct replica_id into; /* MERGED */
 };
 
 struct replica_host {
@@ -324,7 +329,9 @@ struct replica_op_view {
 	struct replica_class class;
 	uint64_t stamp;
 	bool repair;                        /* it is the state of a member, for another that was stuck */
-	struct replica_op_id superseded_by; /* number 0: by none */
+	struct replica_op_id superseded_by; /* number 0: by none. Of what became an alias: what it became, or the merge */
+	bool merges;                        /* two replicants of one natural name became one: */
+	struct replica_id merged;           /* this one is an alias since */
 	struct {
 		site_id site;
 		enum replica_member_state state;
@@ -387,7 +394,7 @@ bool replica_id_parse(struct str text, struct replica_id *id);
 struct replica_id replica_id_make(uint64_t wall_ms, uint64_t random_high, uint64_t random_low);
 
 struct replica_counters {
-	uint64_t submitted, issued, refused, delivered, executed, rerun, superseded, rejected, in_doubt, repaired;
+	uint64_t submitted, issued, refused, delivered, executed, rerun, superseded, rejected, in_doubt, repaired, merged;
 	uint64_t diverged; /* could not be repaired */
 	uint64_t damaged;  /* rows met that make no sense: those replicants are not touched */
 	uint64_t messages_sent, messages_received, messages_dropped, bytes_sent;

@@ -38,7 +38,8 @@ enum op_flag {
 	OP_REPAIR = 2,
 	OP_BLOB = 4,
 	OP_CONDITIONAL = 8, /* its first run had preconditions: it must not be run again for that run */
-	OP_FLAGS = 15
+	OP_MERGE = 16,      /* see merge.c */
+	OP_FLAGS = 31
 };
 
 /* What is in memory of an operation; the request is in its row. */
@@ -69,6 +70,7 @@ void op_content_put(struct buf *out, const struct replica_class *class, const st
                     uint8_t flags);
 void op_row_put(struct buf *out, uint64_t stamp, const uint32_t *seen, uint32_t members_count, struct str content);
 int op_content_parse(struct str content, struct op_row *row);
+struct str op_content_of(const struct op_row *row, struct str bytes); /* a slice of the row */
 int op_row_parse(struct str bytes, struct op_row *row, struct err *err);
 /* NULL if it is made for another number of members. */
 struct op *op_new(const struct op_row *row, uint32_t member, uint32_t number, uint32_t members_count, size_t bytes);
@@ -98,6 +100,7 @@ struct report {
 	bool
 		excepted; /* there were exceptions when it was told: those here are dropped when their operation is forgotten */
 	bool lacking; /* something that was dismissed there, and forgotten, is missing from its state */
+	bool foreign; /* it was made as another replicant: its state is not to be given to anybody (merge.c) */
 	bool local_id_quoted;
 	uint8_t local_id_bytes;
 	char local_id[LIMIT_REPLICA_NAME_BYTES];
@@ -198,6 +201,8 @@ struct replicant {
 	struct replicant *newer, *older; /* by use */
 	/* The row REPLICANTS. */
 	struct replica_id alias;
+	struct replica_op_id merge; /* by which it became an alias, */
+	site_id winner;             /* and who issued the create that it lost against */
 	uint64_t gone_ms;
 	enum replica_consistency consistency;
 	struct buf text; /* of the four names, and the resolutions */
@@ -224,7 +229,8 @@ struct replicant {
 	/* In memory only. */
 	uint32_t pins;
 	bool in_work, lane_stored, head_dirty, lane_dirty, report_dirty, waiting;
-	bool fresh; /* there is something new to tell: an operation of ours, or a member said what it has */
+	bool merges; /* among its operations may be merges that were not carried out here yet */
+	bool fresh;  /* there is something new to tell: an operation of ours, or a member said what it has */
 	struct submission *queue, **queue_end;
 	uint32_t queue_count;
 	uint64_t retry_us; /* the last wait after a failure */
@@ -380,6 +386,8 @@ struct meta_row {
 void key_row_put(struct buf *out, const struct key_row *row);
 int key_row_parse(struct str bytes, struct key_row *row, struct err *err);
 void local_row_put(struct buf *out, struct replica_id id);
+void moved_row_put(struct buf *out, const struct replica_op_id *op);
+int moved_row_parse(struct str bytes, struct replica_op_id *op, struct err *err);
 void meta_row_put(struct buf *out, const struct meta_row *row);
 int meta_row_parse(struct str bytes, struct meta_row *row, struct err *err);
 void blob_row_put(struct buf *out, bool here);
@@ -436,6 +444,7 @@ bool lane_ends_deleted(struct replicant *r); /* as soon as all that is known has
 /* The intent, or another operation whose row is there, becomes an operation of this site that the others get. */
 void lane_issue(struct replica *replica, struct replicant *r, struct op *op);
 struct op *lane_number(struct replica *replica, struct replicant *r, struct str content);
+struct op *lane_number_at(struct replica *replica, struct replicant *r, struct str content, uint64_t stamp);
 void lane_effect(struct replica *replica, struct replicant *r, uint8_t effect, const struct replica_outcome *outcome);
 void lane_undelete(struct replicant *r, const struct op *repair);
 void lane_made_whole(struct replicant *r, const struct op *op); /* it was done: does it leave anything missing? */
@@ -463,6 +472,20 @@ int doubt_judge(struct replica *replica, struct replica_op_id op, enum replica_v
                 struct err *err);
 bool doubt_ask(struct replica *replica, struct replicant *r); /* about one that is withheld */
 void doubt_answered(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome);
+
+uint32_t doubt_take(struct replica *replica, struct replicant *to, struct replicant *from,
+                    const struct withheld *withheld); /* as one that is withheld of `to`; its number there */
+
+/* merge.c */
+int replicant_resolve(struct replica *replica, struct replica_id id, struct replicant **r); /* past aliases */
+bool merge_is_due(struct replicant *a, struct replicant *b);                                /* they will become one */
+void merge_consider(struct replica *replica, struct replicant *r);
+bool merge_take(struct replica *replica, struct replicant *r);    /* false: it has to wait */
+bool merge_replays(struct replicant *r, struct order_next *next); /* what is foreign is to be set by the create */
+void merge_reset(struct replicant *r, const struct op *op, bool as_replace); /* it was run here */
+/* Its replicant became an alias: true if it is known as what it goes on. */
+bool merge_moved(struct replica *replica, struct replica_op_id *op);
+struct replica_op_id merge_successor(struct replica *replica, const struct replicant *alias, struct replica_op_id op);
 
 /* wire.c */
 enum sync_kind { SYNC_STATE = 1, SYNC_GONE = 2, SYNC_WEAK = 3 };
@@ -540,6 +563,7 @@ bool blob_is_here(struct replica *replica, struct replicant *r, const struct op 
 void blob_came(struct replica *replica, struct str blob);
 /* A create waits for what has its name here, if that is to be deleted. */
 bool name_is_free(struct replica *replica, struct replicant *r, const struct op *op);
+void name_wait(struct replica *replica, const struct replicant *other, const struct replicant *r);
 /* The service has refused a create: for its name? */
 void name_refused(struct replica *replica, struct replicant *r);
 bool references_are_here(struct replica *replica, struct replicant *r, const struct replica_request *request);
@@ -550,6 +574,8 @@ void local_set(struct replica *replica, struct replicant *r, struct str local_id
 void local_clear(struct replica *replica, struct replicant *r);
 void name_set(struct replica *replica, const struct replicant *r);
 struct replicant *name_holder(struct replica *replica, const struct replicant *r);
+struct replicant *name_other(struct replica *replica, const struct replicant *r); /* there or not, in whatever state */
+void name_note(struct replica *replica, const struct replicant *r);               /* it is known, and not there yet */
 void name_clear(struct replica *replica, const struct replicant *r);
 
 #endif

@@ -193,6 +193,8 @@ void head_put(struct buf *out, const struct replicant *r)
 	put_number(out, r->kind, 1);
 	if (r->kind == REPLICANT_ALIAS) {
 		buf_put(out, id_str(&r->alias));
+		put_number(out, r->winner, 8);
+		op_key_put(out, &r->merge);
 		return;
 	}
 	put_number(out, r->gone_ms, 8);
@@ -229,6 +231,9 @@ int head_parse(struct str row, struct replicant *r, site_id self, struct err *er
 		struct str id = read_bytes(&reader, sizeof(r->alias.bytes));
 		if (id.length == sizeof(r->alias.bytes))
 			memcpy(r->alias.bytes, id.at, id.length);
+		r->winner = read_64(&reader);
+		struct str merge = read_bytes(&reader, sizeof(r->merge.replicant.bytes) + 8 + 4);
+		sound = op_key_parse(merge, &r->merge);
 	} else if (sound) {
 		sound = read_head(&reader, r, self);
 	}

@@ -71,11 +71,18 @@ static void read_content(struct reader *reader, struct op_row *row)
 	row->request.references = (const struct replica_id *)(const void *)references.at;
 }
 
+struct str op_content_of(const struct op_row *row, struct str bytes)
+{
+	size_t head = 1 + 8 + 1 + (size_t)row->members_count * 4;
+	return str_make(bytes.at + head, bytes.length - head);
+}
+
 static bool content_is_sound(const struct reader *reader, const struct op_row *row)
 {
 	return !reader->failed && reader->left == 0 && row->class.effect < ORDER_EFFECTS &&
 	       row->class.class < LIMIT_REPLICA_CLASSES && (row->flags & ~OP_FLAGS) == 0 &&
 	       row->class.name.length <= LIMIT_REPLICA_NAME_BYTES &&
+	       (!(row->flags & OP_MERGE) || (row->class.effect == ORDER_RELATIVE && row->request.references_count == 1)) &&
 	       row->request.references_count <= LIMIT_REPLICA_REFERENCES;
 }
 

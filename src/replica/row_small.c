@@ -67,6 +67,24 @@ int replica_local_parse(struct str row, struct replica_id *id)
 	return end(&reader, true, "the row of a local id", NULL);
 }
 
+void moved_row_put(struct buf *out, const struct replica_op_id *op)
+{
+	put_number(out, REPLICA_ROW_VERSION, 1);
+	op_key_put(out, op);
+}
+
+int moved_row_parse(struct str bytes, struct replica_op_id *op, struct err *err)
+{
+	struct reader reader = reader_of(bytes);
+	int code = begin(&reader, "the row of an operation that became another one", err);
+	if (code)
+		return code;
+	op->replicant = read_id(&reader);
+	op->site = read_64(&reader);
+	op->number = read_32(&reader);
+	return end(&reader, op->number > 0, "the row of an operation that became another one", err);
+}
+
 void meta_row_put(struct buf *out, const struct meta_row *row)
 {
 	put_number(out, REPLICA_ROW_VERSION, 1);

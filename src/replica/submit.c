@@ -158,12 +158,7 @@ static struct replicant *create(struct replica *replica, const struct replica_su
 static int find(struct replica *replica, const struct replica_submission *submission, struct replicant **r,
                 struct err *err)
 {
-	struct replica_id id = submission->replicant;
-	int code = replicant_load(replica, id, r);
-	if (code == 0 && (*r)->kind == REPLICANT_ALIAS) {
-		id = (*r)->alias;
-		code = replicant_load(replica, id, r);
-	}
+	int code = replicant_resolve(replica, submission->replicant, r);
 	if (code != 0 && code != ERR_NOT_FOUND)
 		return err_set(err, code, "what is stored of it cannot be read: %s", err_phrase(code));
 	if (submission->create) {

@@ -186,6 +186,7 @@ void op_insert(struct replicant *r, struct op *op)
 	r->ops_count++;
 	r->known[op->member]++;
 	r->ordered = false;
+	r->merges |= (op->flags & OP_MERGE) != 0;
 }
 
 struct replica_op_id op_id(const struct replicant *r, uint32_t member, uint32_t number)

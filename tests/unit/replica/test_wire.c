@@ -104,8 +104,33 @@ static void make_alias(struct buf *out)
 	struct replicant *r = replicant_blank();
 	r->kind = REPLICANT_ALIAS;
 	r->alias = reference;
+	r->winner = 0x1101;
+	r->merge = (struct replica_op_id){reference, 0x1102, 4};
 	head_put(out, r);
 	replicant_end(r);
+}
+
+static void make_merge(struct buf *out)
+{
+	struct replica_class class = {
+		.name = STR_INIT("merge"), .effect = ORDER_RELATIVE, .facet = UINT16_MAX, .repeatable = true};
+	struct replica_request request = {.references = &reference, .references_count = 1};
+	uint32_t seen[3] = {1, 0, 0};
+	struct buf content = {0};
+	op_content_put(&content, &class, &request, OP_MERGE);
+	op_row_put(out, 0x018bcfe568000001, seen, 3, buf_str(&content));
+	buf_free(&content);
+}
+
+static void make_moved(struct buf *out)
+{
+	moved_row_put(out, &(struct replica_op_id){world_id(1), 0x1102, 3});
+}
+
+static int parse_moved(struct str bytes)
+{
+	struct replica_op_id op;
+	return moved_row_parse(bytes, &op, NULL);
 }
 
 static void make_lane(struct buf *out)
@@ -254,6 +279,8 @@ static const struct {
 	{"replicant", make_replicant, parse_replicant, false},
 	{"replicant that is gone", make_gone, parse_replicant, false},
 	{"alias", make_alias, parse_replicant, false},
+	{"merge", make_merge, parse_operation, false},
+	{"operation that became another one", make_moved, parse_moved, false},
 	{"lane", make_lane, parse_lane, false},
 	{"key", make_key, parse_key, false},
 	{"local id or name", make_local, parse_local, false},

@@ -213,7 +213,7 @@ static int apply(struct world_site *site, const struct world_task *task, char *l
 	bool creates = strncmp(task->text, "create", 6) == 0;
 	bool upserts = !item && site->world->rules.delete_loses && strncmp(task->text, "set", 3) == 0;
 	const char *name = strchr(task->text, '@');
-	for (uint32_t i = 0; i < site->items_count && creates && name; i++)
+	for (uint32_t i = 0; i < site->items_count && creates && name && task->kind == REPLICA_RUN; i++)
 		if (site->items[i].there && site->items[i].name == name[1])
 			return 409;
 	if ((creates && task->kind == REPLICA_RUN) || upserts) {
