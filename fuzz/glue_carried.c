@@ -14,7 +14,7 @@ static const char description[] =
 	"services: {a: }\n"
 	"types:\n"
 	"  a.a: {collection: /a, item: '/a/{n}', identity: chosen, id: /m/n, preconditions: [/m/v, /m/u, /p, '/l/*/w', "
-    "/a~1b]}\n"
+	"/a~1b]}\n"
 	"  a.b: {collection: /b, item: '/b/{n}', identity: chosen, id: /n, object: /o, preconditions: ['/*/v', /m]}\n";
 
 static const char *const pointers[2][5] = {{"/m/v", "/m/u", "/p", "/l/*/w", "/a~1b"}, {"/o/*/v", "/o/m"}};

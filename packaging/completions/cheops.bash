@@ -124,7 +124,7 @@ _cheops_get() {
             _cheops_files "$current"
             ;;
         --service | --site | --api) ;;
-        *) _cheops_words '--service --site --state --watch --output --api --config --color --help -w -o -c -h' "$current" ;;
+        *) _cheops_words '--service --site --state --verify --watch --output --api --config --color --help -w -o -c -h' "$current" ;;
     esac
 }
 
@@ -149,6 +149,19 @@ _cheops_ops() {
     esac
 }
 
+_cheops_repair() {
+    local current=$1 previous=$2
+    case $previous in
+        -o | --output) _cheops_words 'table json yaml' "$current" ;;
+        --wait) _cheops_words 'all majority' "$current" ;;
+        -c | --config)
+            _cheops_files "$current"
+            ;;
+        --from | --timeout | --api) ;;
+        *) _cheops_words '--from --wait --timeout --output --api --config --help -o -c -h' "$current" ;;
+    esac
+}
+
 _cheops() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
     COMPREPLY=()
@@ -159,10 +172,10 @@ _cheops() {
         previous=${COMP_WORDS[COMP_CWORD - 1]} current=
     fi
     if ((COMP_CWORD == 1)); then
-        _cheops_words 'agent app demo get ops scope site sites help --help --version' "$current"
+        _cheops_words 'agent app demo get ops repair scope site sites help --help --version' "$current"
     elif [[ ${COMP_WORDS[1]} == help ]]; then
         case $previous in
-            help) _cheops_words 'agent app demo get ops scope site sites' "$current" ;;
+            help) _cheops_words 'agent app demo get ops repair scope site sites' "$current" ;;
             app) _cheops_words 'lint explain import' "$current" ;;
             scope) _cheops_words 'fmt check explain tokens' "$current" ;;
             site) _cheops_words 'init token join remove revoke root' "$current" ;;
@@ -181,6 +194,8 @@ _cheops() {
         _cheops_get "$current" "$previous"
     elif [[ ${COMP_WORDS[1]} == ops ]]; then
         _cheops_ops "$current" "$previous"
+    elif [[ ${COMP_WORDS[1]} == repair ]]; then
+        _cheops_repair "$current" "$previous"
     elif [[ ${COMP_WORDS[1]} == sites ]]; then
         _cheops_sites "$current" "$previous"
     fi

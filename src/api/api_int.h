@@ -61,6 +61,8 @@ void api_put_time(struct buf *out, int64_t ms); /* null where it is not known */
 
 /* replicas.c */
 void api_put_site_name(struct buf *out, const struct engine_reply *reply, site_id site);
+/* {"site":..,"shown":..,"since":.. and no closing brace: whether it can be asked at all */
+void api_put_site(struct buf *out, const struct engine_reply *reply, site_id site);
 void api_get_replicants(const struct api_agent *agent, const struct proxy_call *call);
 void api_get_replicant(const struct api_agent *agent, const struct proxy_call *call);
 void api_get_operations(const struct api_agent *agent, const struct proxy_call *call);
@@ -68,6 +70,12 @@ void api_get_operation(const struct api_agent *agent, const struct proxy_call *c
 void api_post_retry(const struct api_agent *agent, const struct proxy_call *call);
 void api_post_happened(const struct api_agent *agent, const struct proxy_call *call);
 void api_post_dismiss(const struct api_agent *agent, const struct proxy_call *call);
+
+/* verify.c */
+void api_get_verify(const struct api_agent *agent, const struct proxy_call *call);
+void api_post_repair(const struct api_agent *agent, const struct proxy_call *call);
+void api_get_copy(const struct api_agent *agent, const struct proxy_call *call);
+void api_post_give(const struct api_agent *agent, const struct proxy_call *call);
 
 /* changes.c */
 void api_get_changes(const struct api_agent *agent, const struct proxy_call *call);

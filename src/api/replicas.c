@@ -31,7 +31,7 @@ void api_put_site_name(struct buf *out, const struct engine_reply *reply, site_i
 }
 
 /* Whether it can be asked at all: what is said of it is what it reported last. */
-static void put_site(struct buf *out, const struct engine_reply *reply, site_id site)
+void api_put_site(struct buf *out, const struct engine_reply *reply, site_id site)
 {
 	uint32_t at = reply->sites ? site_snapshot_find(reply->sites, site) : SCOPE_NO_INDEX;
 	buf_put(out, STR("{\"site\":"));
@@ -73,7 +73,7 @@ static void put_text(struct buf *out, const char *name, struct str text)
 static void put_copy(struct buf *out, const struct engine_reply *reply, const struct replica_view *view,
                      const struct replica_member_view *member)
 {
-	put_site(out, reply, member->site);
+	api_put_site(out, reply, member->site);
 	buf_printf(out, ",\"state\":\"%s\"", engine_copy_name(engine_copy_of(view, member)));
 	put_text(out, "local_id", member->local_id);
 	buf_printf(out, ",\"pending\":%u,\"rejected\":%u,\"in_doubt\":%u}", member->pending, member->rejected,
@@ -185,7 +185,7 @@ static void put_operation(struct buf *out, const struct engine_reply *reply, con
 	buf_printf(out, ",\"state\":\"%s\",\"members\":[", replica_member_state_name(overall(view)));
 	for (uint32_t i = 0; i < view->members_count; i++) {
 		buf_put(out, i > 0 ? STR(",") : STR(""));
-		put_site(out, reply, view->members[i].site);
+		api_put_site(out, reply, view->members[i].site);
 		buf_printf(out, ",\"state\":\"%s\"", replica_member_state_name(view->members[i].state));
 		if (view->members[i].status > 0)
 			buf_printf(out, ",\"status\":%d", view->members[i].status);

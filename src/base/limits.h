@@ -35,7 +35,12 @@ enum {
 	LIMIT_ENGINE_EARLY = 256,    /* operations answered before they were done, of which it is remembered what became */
 	LIMIT_ENGINE_TYPES = 1024,   /* with replicas, among which what a reference names is looked for */
 	LIMIT_ENGINE_CHANGES = 4096, /* remembered, for those who follow them */
-	LIMIT_API_BODY_BYTES = 64 << 10, /* of a request to the agent's own API */
+	LIMIT_ENGINE_VERIFIES = 64,  /* replicants whose copies are compared, or read for others, at a time */
+	LIMIT_ENGINE_GIFTS = 64,     /* states that are given on request, at a time */
+	LIMIT_ENGINE_COMPARED_BYTES = 1 << 20, /* of a copy that is sent to be compared: of a longer one, its digest */
+	LIMIT_ENGINE_DIFFERENCES = 20,         /* told of one copy */
+	LIMIT_ENGINE_SHOWN_BYTES = 80,         /* of a value that differs */
+	LIMIT_API_BODY_BYTES = 64 << 10,       /* of a request to the agent's own API */
 
 	/* requests that may be tried at several sites */
 	LIMIT_PROXY_KEPT_BODY_BYTES = 64 << 10, /* larger bodies are streamed, and go to one site */

@@ -17,6 +17,7 @@ enum cli_exit {
 	CLI_FINE = 0,
 	CLI_REFUSED = 1, /* the input was understood as such, and refused; or the result could not be written */
 	CLI_USAGE = 2,   /* the command is wrong, or a file that it names */
+	CLI_DIFFERS = 3, /* get --verify: copies are not the same */
 	CLI_HELP = -1,   /* no end: help was asked for */
 };
 
@@ -34,6 +35,7 @@ extern const struct cli_command cli_command_app;
 extern const struct cli_command cli_command_demo;
 extern const struct cli_command cli_command_get;
 extern const struct cli_command cli_command_ops;
+extern const struct cli_command cli_command_repair;
 extern const struct cli_command cli_command_scope;
 extern const struct cli_command cli_command_site;
 extern const struct cli_command cli_command_sites;

@@ -1,14 +1,15 @@
 /* cheops get: replicated resources, and how their copies stand. */
-#include "cli/listing.h"
+#include "cli/verify.h"
 
 #include "replica/replica.h"
 
-enum { OPTION_SERVICE, OPTION_SITE, OPTION_STATE, OPTIONS_OWN };
+enum { OPTION_SERVICE, OPTION_SITE, OPTION_STATE, OPTION_VERIFY, OPTIONS_OWN };
 
 static const struct cli_option options[] = {
 	[OPTION_SERVICE] = {"service", 0, "NAME", "of that service only"},
 	[OPTION_SITE] = {"site", 0, "SITE", "those with a copy at that site; with --state, whose copy is meant"},
 	[OPTION_STATE] = {"state", 0, "STATE", "those with a copy in that state; `deleted` shows what is gone"},
+	[OPTION_VERIFY] = {"verify", 0, NULL, "compare the copies, as the services of the sites have them now"},
 	[OPTIONS_OWN] = CLI_WATCH_OPTIONS,
 	{0},
 };
@@ -27,14 +28,20 @@ static const char more[] =
 	"          of another copy; `diverged` and none can give it; `deleted`\n"
 	"          `(unknown since ...)` the site is out of reach: this is what it reported last\n"
 	"\n"
+	"VERIFY    `same` as the others, or as most of them; `differs`, `missing` somebody changed or deleted it\n"
+	"          behind Cheops' back (`cheops repair` makes one copy that of all); `not-settled` operations\n"
+	"          are on their way; `unknown` the site, or its service, cannot be asked\n"
+	"\n"
 	"Without --api or CHEOPS_API the agent is asked where its configuration (-c, or\n"
 	"/etc/cheops/agent.yaml) says, else at 127.0.0.1:8079.\n"
-	"Exit status: 0 fine, 1 refused or no answer, 2 wrong usage.\n"
+	"Exit status: 0 fine, 1 refused or no answer, 2 wrong usage; with --verify 3 if a copy differs or is\n"
+	"missing, 1 if none does but not all of them could be compared.\n"
 	"\n"
 	"Examples:\n"
 	"  cheops get\n"
 	"  cheops get pool --state pending --watch\n"
 	"  cheops get 01890a5d-ac96-774b-bcce-b302099a8057\n"
+	"  cheops get pool --verify\n"
 	"  cheops get image -o json | jq -r '.replicants[].id'\n";
 
 struct get_call {
@@ -43,6 +50,7 @@ struct get_call {
 	const char *service;
 	const char *site;
 	const char *state;
+	bool verify;
 	struct cli_watch watch;
 };
 
@@ -66,6 +74,7 @@ static int take(void *context, int kind, const char *value)
 	case OPTION_SERVICE: call->service = value; return CLI_FINE;
 	case OPTION_SITE: call->site = value; return CLI_FINE;
 	case OPTION_STATE: call->state = value; return CLI_FINE;
+	case OPTION_VERIFY: call->verify = true; return CLI_FINE;
 	default: return take_plain(call, value);
 	}
 }
@@ -75,6 +84,8 @@ static int check(const void *context)
 	const struct get_call *call = context;
 	if (call->id != NULL && (call->service != NULL || call->site != NULL || call->state != NULL))
 		return cli_usage("get", "--service, --site and --state choose from the list; with an id there is one only");
+	if (call->verify && call->watch.again)
+		return cli_usage("get", "--verify asks the services of all sites: not again and again, so not with --watch");
 	return CLI_FINE;
 }
 
@@ -168,6 +179,30 @@ static int ask(const struct get_call *call, json_t **answer)
 	return status;
 }
 
+/* The status says what was found: it is printed here. */
+static int show_verified(const struct get_call *call, json_t *answer, struct buf *out)
+{
+	bool colour = cli_watch_colour(&call->watch);
+	json_t *items = call->id != NULL ? json_pack("[O]", answer) : json_incref(json_object_get(answer, "replicants"));
+	int status = cli_verify_ask(&call->watch.address, items);
+	if (status == CLI_FINE && call->id != NULL && json_array_size(items) == 0) {
+		cli_say("%s was deleted", call->id);
+		status = CLI_REFUSED;
+	} else if (status == CLI_FINE) {
+		bool done = cli_watch_put_data(&call->watch, out, answer);
+		if (!done && call->id != NULL)
+			cli_verify_put_one(out, answer, colour);
+		else if (!done)
+			cli_verify_put_list(out, items, colour);
+		status = cli_print(buf_str(out));
+		buf_clear(out);
+		if (status == CLI_FINE)
+			status = cli_verify_status(items);
+	}
+	json_decref(items);
+	return status;
+}
+
 static int show(const void *context, struct buf *out)
 {
 	const struct get_call *call = context;
@@ -176,6 +211,11 @@ static int show(const void *context, struct buf *out)
 	int status = ask(call, &answer);
 	if (status != CLI_FINE)
 		return status;
+	if (call->verify) {
+		status = show_verified(call, answer, out);
+		json_decref(answer);
+		return status;
+	}
 	if (!cli_watch_put_data(&call->watch, out, answer))
 		(call->id != NULL ? put_one : put_list)(out, answer, colour);
 	json_decref(answer);

@@ -13,7 +13,7 @@ struct run {
 	struct cli_watch *watch;
 };
 
-static int take_format(const char *command, const char *value, enum cli_format *format)
+int cli_format_take(const char *command, const char *value, enum cli_format *format)
 {
 	static const char *const words[] = {
 		[CLI_FORMAT_TABLE] = "table", [CLI_FORMAT_JSON] = "json", [CLI_FORMAT_YAML] = "yaml", NULL};
@@ -32,7 +32,7 @@ static int take(void *context, int kind, const char *value)
 		return watcher->take(watch->call, kind, value);
 	switch (kind - watcher->options_own) {
 	case OPTION_WATCH: watch->again = true; return CLI_FINE;
-	case OPTION_OUTPUT: return take_format(watcher->command, value, &watch->format);
+	case OPTION_OUTPUT: return cli_format_take(watcher->command, value, &watch->format);
 	case OPTION_API: watch->api = value; return CLI_FINE;
 	case OPTION_CONFIG: watch->config = value; return CLI_FINE;
 	case OPTION_COLOR: return cli_colour_take(watcher->command, value, &watch->colour);

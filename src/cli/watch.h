@@ -7,6 +7,9 @@
 
 enum cli_format { CLI_FORMAT_TABLE, CLI_FORMAT_JSON, CLI_FORMAT_YAML };
 
+/* The value of `--output`. */
+int cli_format_take(const char *command, const char *value, enum cli_format *format);
+
 /* The options that they all have. A command's table has its own first, and ends with these. */
 #define CLI_WATCH_OPTIONS                                                                                              \
 	{"watch", 'w', NULL, "show it again every two seconds, until Ctrl-C"},                                             \

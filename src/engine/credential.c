@@ -6,6 +6,8 @@
  *     'F' and lines of headers    forward: what the user showed
  *     'I' and the user's name     impersonate: this agent's own credential, and the headers that say on whose behalf
  *     'A'                         agent: this agent's own credential
+ *     'S'                         the state of a member, which is no request of a user: this agent's own credential where it
+ *                                 has one, else none
  *
  * It lies in sealed rows (rows.c) and goes to members only, by TLS. Nothing of it is logged, shown or told.
  */
@@ -123,6 +125,10 @@ int engine_secret_show(const struct run *run, struct buf *fields, struct err *er
 	const struct glue_service *service = run->match.service;
 	if (ticket) {
 		engine_credentials_put(service, ticket->request.fields, fields);
+		return 0;
+	}
+	if (run->task.kind == REPLICA_READ_STATE || (secret.length > 0 && secret.at[0] == 'S')) {
+		buf_put(fields, run->service->credential);
 		return 0;
 	}
 	if (secret.length == 0)

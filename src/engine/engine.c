@@ -116,6 +116,7 @@ static void perform(struct engine *engine, struct action *action)
 			engine_ticket_answered(action->ticket);
 		break;
 	case ACTION_REPLY: engine_ask_reply(action->ask, NULL); break;
+	case ACTION_GIVEN: engine_giving_reply(action->giving); break;
 	case ACTION_EVENT: engine_changes_add(engine, &action->event); break;
 	case ACTION_FETCH: engine_fetch(engine, buf_str(&action->message), action->bytes, action->to); break;
 	case ACTION_DROP:
@@ -135,6 +136,8 @@ static void give_up(struct action *action, const struct err *err)
 		engine_ask_reply(action->ask, err);
 	else if (action->kind == ACTION_REPLY)
 		engine_ask_drop(action->ask);
+	else if (action->kind == ACTION_GIVEN && err)
+		engine_giving_fail(action->giving, err);
 	action_free(action);
 }
 
@@ -157,6 +160,7 @@ static void start_over(struct engine *engine)
 		give_up(action, &err);
 	}
 	engine_tickets_fail(engine, &err);
+	engine_givings_fail(engine, &err);
 	replica_free(engine->replica);
 	engine->replica = NULL;
 	engine->failure = (struct err){0};
@@ -435,6 +439,8 @@ static void drop_all(struct engine *engine)
 		give_up(action, NULL);
 	}
 	engine_asks_drop(engine);
+	engine_verifies_drop(engine);
+	engine_givings_drop(engine);
 	while (engine->tickets)
 		engine_ticket_drop(engine->tickets);
 }

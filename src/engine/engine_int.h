@@ -4,6 +4,7 @@
 
 #include "engine/ask.h"
 #include "engine/engine.h"
+#include "engine/verify.h"
 
 #include "base/arena.h"
 #include "base/map.h"
@@ -161,7 +162,16 @@ struct run {
 	int fd; /* of the blob, which is the body; -1: `body` is */
 };
 
-enum action_kind { ACTION_SEND, ACTION_RUN, ACTION_ANSWER, ACTION_REPLY, ACTION_EVENT, ACTION_FETCH, ACTION_DROP };
+enum action_kind {
+	ACTION_SEND,
+	ACTION_RUN,
+	ACTION_ANSWER,
+	ACTION_REPLY,
+	ACTION_GIVEN,
+	ACTION_EVENT,
+	ACTION_FETCH,
+	ACTION_DROP,
+};
 
 /* What the host was asked to do, until the commit. */
 struct action {
@@ -173,8 +183,41 @@ struct action {
 	struct run *run;
 	struct ticket *ticket;
 	struct ask *ask;
+	struct giving *giving;
 	struct replica_event event;
 };
+
+/* The copy of this site, being read (copy.c). Whoever has it sets engine, replicant and done. */
+struct copying {
+	struct engine *engine;
+	struct replica_id replicant;
+	void (*done)(
+		struct copying *copying); /* once, perhaps before engine_copy_start() returns: `reading` is what came */
+	struct engine_reading reading;
+	struct arena arena;
+	struct engine_name own; /* but for its id */
+	struct setup *setup;
+	struct glue_match match;
+	struct http_call *call;
+	struct buf target;
+	struct buf session;
+	struct buf text;
+	char digest[2 * ENGINE_BLOB_BYTES];
+	struct err err;
+};
+
+/* An item of which only the replicant tells where it is. */
+struct engine_item {
+	struct str service;
+	struct str collection; /* in words that all members understand */
+	struct str local_id;
+	struct buf *target; /* gets the path of the item here; `asked` and `match` are of it */
+	struct glue_request asked;
+	struct glue_match match;
+};
+
+/* False: the description has no such path. */
+bool engine_item_find(struct engine *engine, const struct setup *setup, struct engine_item *item);
 
 /* Messages to one site go one at a time, in order; what comes meanwhile waits. */
 struct talk {
@@ -216,6 +259,11 @@ struct engine {
 	struct run *runs;
 	struct talk *talks;
 	struct waiter *waiters;
+	struct verify *verifies;
+	struct serve *serves;
+	uint32_t verifies_count; /* of both */
+	struct giving *givings;
+	uint32_t givings_count;
 	bool stopped; /* of the thread that stopped it */
 
 	struct wait *waits;
@@ -299,6 +347,22 @@ void engine_ask_drop(struct ask *ask);
 void engine_asks_drop(struct engine *engine); /* those that wait */
 void engine_figures_note(struct engine *engine);
 
+/* copy.c */
+void engine_copy_start(struct copying *copying);
+void engine_copy_end(struct copying *copying); /* frees what it has */
+void engine_copy_digest(struct str text, char digest[2 * ENGINE_BLOB_BYTES]);
+
+/* verify.c */
+void engine_verifies_drop(struct engine *engine);
+
+/* give.c */
+/* False: the ticket is none of a gift. */
+bool engine_giving_answered(struct engine *engine, const struct replica_answer *answer);
+void engine_giving_reply(struct giving *giving);
+void engine_giving_fail(struct giving *giving, const struct err *err);
+void engine_givings_fail(struct engine *engine, const struct err *err); /* those that src/replica has not answered */
+void engine_givings_drop(struct engine *engine);
+
 /* prefer.c */
 void engine_prefer_read(struct str value, struct preference *preference);
 void engine_ticket_started(struct engine *engine, const struct run *run);
@@ -319,6 +383,7 @@ void engine_changes_start(struct engine *engine);
 void engine_changes_add(struct engine *engine, const struct replica_event *event);
 
 /* run.c */
+const struct engine_service *engine_service_find(const struct setup *setup, struct str name);
 struct run *engine_run_copy(struct engine *engine, const struct replica_task *task);
 void engine_run_start(struct run *run);
 void engine_run_name(struct run *run);
@@ -381,6 +446,8 @@ void engine_fetches_free(struct engine *engine);
 /* find.c: what is there, rather than what is to be done. */
 void engine_inquire(struct run *run);
 void engine_read_state(struct run *run);
+/* The first that does that to an item, not to a part of it; NULL. */
+const struct glue_operation *engine_operation_of(const struct glue_type *type, enum glue_effect effect);
 /* The path of the item of that id. */
 void engine_item_put(const struct run *run, struct str id, struct buf *out);
 

@@ -58,7 +58,7 @@ static void seen_free(struct seen *seen)
 	buf_free(&seen->name);
 }
 
-static const struct glue_operation *find_operation(const struct glue_type *type, enum glue_effect effect)
+const struct glue_operation *engine_operation_of(const struct glue_type *type, enum glue_effect effect)
 {
 	for (uint32_t i = 0; i < glue_operations_count(type); i++) {
 		const struct glue_operation *operation = glue_operation_at(type, i);
@@ -100,7 +100,9 @@ static void item_told(void *context, const struct http_call_answer *answer)
 static bool is_of_another(const struct run *run, struct str local_id)
 {
 	struct engine_found found;
-	return engine_find(run->engine, run->task.service, run->task.type, local_id, &found) && !found.by_meta_id &&
+	struct engine_name name = run->own;
+	name.id = local_id;
+	return engine_find(run->engine, &name, &found) && !found.by_meta_id &&
 	       memcmp(found.id.bytes, run->task.op.replicant.bytes, sizeof(found.id.bytes)) != 0;
 }
 
@@ -109,7 +111,7 @@ static void list_told(void *context, const struct http_call_answer *answer)
 	struct run *run = context;
 	if (tells_nothing(run, answer))
 		return;
-	const struct glue_operation *list = find_operation(run->match.type, GLUE_LIST);
+	const struct glue_operation *list = engine_operation_of(run->match.type, GLUE_LIST);
 	struct seen seen = {0};
 	look_at(list && answer->status < 300 ? glue_answer_places(list) : NULL, answer->body, &seen);
 	bool there = seen.id.length > 0 && !is_of_another(run, buf_str(&seen.id));
@@ -179,8 +181,8 @@ void engine_inquire(struct run *run)
 static void state_told(void *context, const struct http_call_answer *answer)
 {
 	struct run *run = context;
-	const struct glue_operation *replace = find_operation(run->match.type, GLUE_REPLACE);
-	const struct glue_operation *read = find_operation(run->match.type, GLUE_READ);
+	const struct glue_operation *replace = engine_operation_of(run->match.type, GLUE_REPLACE);
+	const struct glue_operation *read = engine_operation_of(run->match.type, GLUE_READ);
 	run->call = NULL;
 	if (answer->code || answer->status != 200 || !replace || !read) {
 		engine_run_fail(run, answer->code || answer->status >= 500 ? REPLICA_FAILED : REPLICA_REFUSED,
@@ -198,33 +200,44 @@ static void state_told(void *context, const struct http_call_answer *answer)
 	buf_put(&target, buf_str(&id));
 	engine_head_put(
 		&(struct engine_head){STR("PUT"), buf_str(&target), STR("Content-Type: application/json\r\n"), STR("")}, &head);
-	engine_run_tell(run, &(struct replica_outcome){
-							 .kind = REPLICA_ACCEPTED,
-							 .status = 200,
-							 .state = {.head = buf_str(&head), .body = buf_str(&body), .secret = run->request.secret},
-							 .state_class = engine_class(replace)});
+	engine_run_tell(
+		run, &(struct replica_outcome){.kind = REPLICA_ACCEPTED,
+	                                   .status = 200,
+	                                   .state = {.head = buf_str(&head), .body = buf_str(&body), .secret = STR("S")},
+	                                   .state_class = engine_class(replace)});
 	buf_free(&head);
 	buf_free(&body);
 	buf_free(&id);
 	buf_free(&target);
 }
 
+bool engine_item_find(struct engine *engine, const struct setup *setup, struct engine_item *item)
+{
+	struct buf path = {0};
+	struct glue_replacer local = engine_to_local(engine);
+	buf_put(&path, item->collection);
+	buf_put_char(&path, '/');
+	percent_encode(&path, item->local_id);
+	item->asked = engine_request_of(item->service, STR("GET"), buf_str(&path), STR(""));
+	bool known = glue_match(setup->about.glue, &item->asked, &item->match);
+	if (known)
+		glue_splice_target(&item->match, &item->asked, &local, item->target);
+	buf_free(&path);
+	item->asked = engine_request_of(item->service, STR("GET"), buf_str(item->target), STR(""));
+	return known && glue_match(setup->about.glue, &item->asked, &item->match) && !item->match.needs_body;
+}
+
 void engine_read_state(struct run *run)
 {
 	/* There is no request to read it from: the replicant says where it is. */
-	struct buf path = {0};
-	struct glue_replacer local = engine_to_local(run->engine);
-	buf_put(&path, run->task.collection);
-	buf_put_char(&path, '/');
-	percent_encode(&path, run->task.local_id);
-	run->asked = engine_request_of(run->task.service, STR("GET"), buf_str(&path), STR(""));
-	bool known = glue_match(run->setup->about.glue, &run->asked, &run->match);
-	if (known)
-		glue_splice_target(&run->match, &run->asked, &local, &run->target);
-	buf_free(&path);
-	run->asked = engine_request_of(run->task.service, STR("GET"), buf_str(&run->target), STR(""));
-	if (!known || !glue_match(run->setup->about.glue, &run->asked, &run->match) ||
-	    !find_operation(run->match.type, GLUE_REPLACE)) {
+	struct engine_item item = {.service = run->task.service,
+	                           .collection = run->task.collection,
+	                           .local_id = run->task.local_id,
+	                           .target = &run->target};
+	bool known = engine_item_find(run->engine, run->setup, &item);
+	run->asked = item.asked;
+	run->match = item.match;
+	if (!known || !engine_operation_of(run->match.type, GLUE_REPLACE)) {
 		engine_run_fail(run, REPLICA_REFUSED, "the application has no way to set the whole of it");
 		return;
 	}

@@ -195,8 +195,11 @@ static void done(void *context, const struct http_call_answer *answer)
 	struct buf named = {0};
 	struct replica_request carried = run->request;
 	struct replica_outcome outcome = {.kind = meaning_of(run, answer->status), .status = (int)answer->status};
-	if (outcome.kind == REPLICA_ACCEPTED && run->class.effect == ORDER_CREATE)
+	bool anew = run->task.kind == REPLICA_RUN_ANEW;
+	if (outcome.kind == REPLICA_ACCEPTED && (anew || run->class.effect == ORDER_CREATE))
 		find_id(run, answer, &id);
+	if (outcome.kind == REPLICA_ACCEPTED && anew && !id.taken)
+		outcome.kind = REPLICA_UNKNOWN; /* something was made, and nobody knows what it is called */
 	keep_for_user(run, answer);
 	outcome.local_id = buf_str(&id.text);
 	outcome.local_id_quoted = id.quoted;
@@ -215,7 +218,7 @@ static void done(void *context, const struct http_call_answer *answer)
 
 /* ---- The request --------------------------------------------------------------------------------------------------- */
 
-static const struct engine_service *find_service(const struct setup *setup, struct str name)
+const struct engine_service *engine_service_find(const struct setup *setup, struct str name)
 {
 	for (uint32_t i = 0; i < setup->about.services_count; i++)
 		if (str_equal(setup->about.services[i].name, name))
@@ -373,6 +376,31 @@ static void send_operation(struct run *run)
 	                                           .done = done});
 }
 
+/* The state of another member, where there is nothing to set any more: as a create, in the collection that it was in. The
+ * description has to know one there. */
+static void send_anew(struct run *run)
+{
+	struct buf body = {0};
+	struct err err = {0};
+	buf_clear(&run->target);
+	buf_put(&run->target, run->match.collection);
+	run->asked = engine_request_of(run->task.service, STR("POST"), buf_str(&run->target), run->head.content_type);
+	bool known = glue_match(run->setup->about.glue, &run->asked, &run->match) && !run->match.needs_body &&
+	             glue_operation_effect(run->match.operation) == GLUE_CREATE;
+	if (!known) {
+		engine_run_fail(run, REPLICA_REFUSED,
+		                "it is gone from the service here, and the description knows no request that makes it anew");
+	} else if (glue_anew(run->match.type, buf_str(&run->body), &body, &err) != 0) {
+		engine_run_fail(run, REPLICA_REFUSED, "it is gone from the service here, and its state cannot be read: %s",
+		                err.text);
+	} else {
+		engine_run_ask(run,
+		               &(struct run_question){
+						   .method = "POST", .target = buf_str(&run->target), .body = buf_str(&body), .done = done});
+	}
+	buf_free(&body);
+}
+
 /* The create, on what is there already. */
 static void send_as_replace(struct run *run)
 {
@@ -395,7 +423,7 @@ void engine_run_start(struct run *run)
 		return;
 	}
 	run->setup = engine_setup_keep(engine->setup);
-	run->service = find_service(run->setup, run->task.service);
+	run->service = engine_service_find(run->setup, run->task.service);
 	if (!run->service) {
 		engine_run_fail(run, REPLICA_FAILED, "this site has no service %.*s", STR_FMT(run->task.service));
 		return;
@@ -415,5 +443,6 @@ void engine_run_start(struct run *run)
 	case REPLICA_RUN_CREATE_AS_REPLACE: send_as_replace(run); break;
 	case REPLICA_INQUIRE: engine_inquire(run); break;
 	case REPLICA_READ_STATE: engine_read_state(run); break;
+	case REPLICA_RUN_ANEW: send_anew(run); break;
 	}
 }

@@ -532,6 +532,8 @@ static void refuse_operation(struct ticket *ticket, const struct replica_answer 
 void engine_answer_ticket(struct engine *engine, const struct replica_answer *answer)
 {
 	struct ticket *ticket = engine_ticket(engine, answer->ticket);
+	if (!ticket && engine_giving_answered(engine, answer))
+		return;
 	if (!ticket) {
 		engine_early_answered(engine, answer);
 		return;

@@ -248,20 +248,39 @@ int glue_places_without(const struct glue_places *places, struct str body, struc
 	return code;
 }
 
+static int add_places(struct glue_places *places, const struct glue_type *type, const struct glue_texts *texts,
+                      struct err *err)
+{
+	struct buf pointer = {0};
+	int code = 0;
+	for (uint32_t i = 0; code == 0 && i < texts->count; i++) {
+		buf_clear(&pointer);
+		buf_put(&pointer, type->object);
+		buf_put(&pointer, texts->at[i]);
+		code = glue_places_add(places, buf_str(&pointer), GLUE_PLACE_ID, NULL, err); /* the kind does not matter */
+	}
+	buf_free(&pointer);
+	return code;
+}
+
 int glue_comparable(const struct glue_type *type, struct str body, struct buf *out, struct err *err)
 {
 	struct glue_places *places = glue_places_new();
-	struct buf pointer = {0};
-	int code = 0;
-	for (uint32_t i = 0; code == 0 && i < type->volatiles.count; i++) {
-		buf_clear(&pointer);
-		buf_put(&pointer, type->object);
-		buf_put(&pointer, type->volatiles.at[i]);
-		code = glue_places_add(places, buf_str(&pointer), GLUE_PLACE_ID, NULL, err); /* the kind does not matter */
-	}
+	int code = add_places(places, type, &type->volatiles, err);
 	if (code == 0)
 		code = glue_places_without(places, body, out, err);
-	buf_free(&pointer);
+	glue_places_free(places);
+	return code;
+}
+
+int glue_anew(const struct glue_type *type, struct str body, struct buf *out, struct err *err)
+{
+	struct glue_places *places = glue_places_new();
+	int code = add_places(places, type, &type->volatiles, err);
+	if (code == 0 && type->identity == GLUE_ASSIGNED)
+		code = add_places(places, type, &type->ids, err);
+	if (code == 0)
+		code = glue_places_without(places, body, out, err);
 	glue_places_free(places);
 	return code;
 }

@@ -287,4 +287,20 @@ bool glue_insert_id(const struct glue_operation *operation, struct str body, str
  * ERR_INVALID: no JSON. ERR_LIMIT: nested too deep, or longer than LIMIT_GLUE_COMPARE_BYTES. Then nothing is written. */
 int glue_comparable(const struct glue_type *type, struct str body, struct buf *out, struct err *err);
 
+/* Where two such texts differ: a JSON pointer (RFC 6901), and what stands there in either, as it is written; "": nothing. */
+struct glue_difference {
+	struct str pointer;
+	struct str a;
+	struct str b;
+};
+
+/* Tells of at most so many, in the order of the text; slices live until `each` returns. Returns how many it told of; *more: there
+ * are others. Both texts have to be what glue_comparable() has written. */
+uint32_t glue_differences(struct str a, struct str b, uint32_t most, bool *more,
+                          void (*each)(void *context, const struct glue_difference *difference), void *context);
+
+/* An item's JSON text, to make another one like it: without what its service gives to each by itself, the id, and without what may
+ * differ between replicas. Ids that the user chooses stay. Errors as glue_comparable(). */
+int glue_anew(const struct glue_type *type, struct str body, struct buf *out, struct err *err);
+
 #endif

@@ -215,7 +215,7 @@ static void recover_first(struct replica *replica, struct replicant *r)
 static void recover_delivered(struct replicant *r)
 {
 	const struct op *op = op_find(r, r->task.member, r->task.number);
-	bool repeatable = op && ((op->flags & OP_REPEATABLE) || r->task.kind == REPLICA_RUN_CREATE_AS_REPLACE);
+	bool repeatable = op && task_is_repeatable(&r->task, op);
 	r->unsure = op != NULL;
 	if (!op)
 		r->task = (struct task){0};

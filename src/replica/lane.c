@@ -426,6 +426,11 @@ static void start_first(struct replica *replica, struct replicant *r)
 	struct submission *submission = queue_pop(r);
 	if (is_late(replica, r, submission))
 		return;
+	if (submission->gives) {
+		repair_give(replica, r, submission->ticket);
+		submission_free(submission);
+		return;
+	}
 	struct op *op = lane_number(replica, r, buf_str(&submission->content));
 	r->task = (struct task){.what = TASK_FIRST,
 	                        .kind = REPLICA_RUN,

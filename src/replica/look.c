@@ -52,6 +52,7 @@ int replica_look(struct replica *replica, struct arena *arena, struct replica_id
 	                              .name = copy(arena, r->name),
 	                              .consistency = r->consistency,
 	                              .deleted = r->kind == REPLICANT_GONE || lane_is_deleted(r),
+	                              .busy = r->queue || r->unsure || r->redo || r->task.what != TASK_NONE,
 	                              .members = members,
 	                              .members_count = count,
 	                              .operations = r->ops_count};

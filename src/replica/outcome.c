@@ -7,7 +7,7 @@
  *              it happened; if it cannot tell, the operation is withheld (doubt.c), and the user is told so
  * One of another member, or one that is run again:
  *   accepted   X has it
- *   refused    X has it as rejected, the report says so
+ *   refused    X has it as rejected, the report says so. A state that finds nothing to set (404): it is made anew
  *   failed     it is tried again after a while, for ever
  *   unknown    repeatable: it is run again until it is known, even if it is not due any more: it may have had its effect. Else
  *              the service is asked; if it cannot tell, X has it as in doubt, the report says so
@@ -36,15 +36,21 @@ static void end_task(struct replicant *r)
 	r->lane_dirty = true;
 }
 
-static void inquire(struct replica *replica, struct replicant *r)
+/* The task goes on in another way. */
+static void go_on_as(struct replica *replica, struct replicant *r, enum replica_task_kind kind)
 {
 	struct op_row row;
 	if (op_fetch(replica, r, r->task.member, r->task.number, &row) != 0) {
 		replica->broken = true;
 		return;
 	}
-	r->task.kind = REPLICA_INQUIRE;
+	r->task.kind = kind;
 	lane_execute(replica, r, &row);
+}
+
+static void inquire(struct replica *replica, struct replicant *r)
+{
+	go_on_as(replica, r, REPLICA_INQUIRE);
 }
 
 /* It may have had its effect: X cannot be relied upon until that is known, so nothing else runs before. */
@@ -204,13 +210,23 @@ static bool is_gone_already(const struct op *op, const struct replica_outcome *o
 	       (outcome->status == 404 || outcome->status == 410);
 }
 
+/* A state for what was made here, and that the service has no more: somebody deleted it behind our back. */
+static bool is_missing(struct replicant *r, const struct op *op, const struct replica_outcome *outcome)
+{
+	return r->task.kind == REPLICA_RUN && (op->flags & OP_REPAIR) && outcome->kind == REPLICA_REFUSED &&
+	       (outcome->status == 404 || outcome->status == 410) && own_report(r)->created &&
+	       own_report(r)->local_id_bytes > 0;
+}
+
 static void take_delivered(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
 {
 	bool asked = r->task.kind == REPLICA_INQUIRE;
 	const struct op *op = op_find(r, r->task.member, r->task.number);
-	bool repeatable = (op->flags & OP_REPEATABLE) || r->task.kind == REPLICA_RUN_CREATE_AS_REPLACE;
+	bool repeatable = task_is_repeatable(&r->task, op);
 	bool refused = outcome->kind == REPLICA_REFUSED || outcome->kind == REPLICA_CREDENTIAL;
-	if (outcome->kind == REPLICA_ACCEPTED || (!asked && is_gone_already(op, outcome))) {
+	if (is_missing(r, op, outcome)) {
+		go_on_as(replica, r, REPLICA_RUN_ANEW);
+	} else if (outcome->kind == REPLICA_ACCEPTED || (!asked && is_gone_already(op, outcome))) {
 		done(replica, r, ORDER_DONE, outcome);
 	} else if (refused && !asked) {
 		done(replica, r, ORDER_REJECTED, outcome);

@@ -16,8 +16,15 @@
  * Somebody cannot be reached who is nearer, or may be: it is waited for, since its state is the better one, and it may be away for
  * no longer than it takes to start. Only after a long patience (`repair_alone_us`) without a word of it the nearest of the others
  * goes on without it.
+ * A person says whose copy is to be that of all, for instance after one was changed behind our back: 2. and 3. at once, and who
+ * asked is answered. A member whose service has the item no more (404) makes it anew: REPLICA_RUN_ANEW, which would not be right
+ * twice; so if its outcome is lost it is in doubt.
  * The copy cannot be given as a `replace`, or it was, and did not help: the report says `diverged`, it is counted, and nothing is guessed. */
 #include "replica/replica_int.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
 
 enum assessment {
 	REPAIR_NOT,
@@ -207,6 +214,7 @@ static void issue_state(struct replica *replica, struct replicant *r, const stru
 	buf_free(&content);
 	lane_issue(replica, r, op);
 	lane_append(r, op);
+	r->task.number = op->number;
 	if (r->handled[r->self] + 1 == op->number)
 		r->handled[r->self]++;
 	replica->counters.repaired++;
@@ -216,13 +224,94 @@ static void issue_state(struct replica *replica, struct replicant *r, const stru
 	}
 }
 
+/* ---- A person asks for it ----------------------------------------------------------------------------------------------- */
+
+/* What is here is E as far as it is known, or all that is known was run, if not in the right order. Anything else is pending
+ * for a moment only, and what is pending would be in the state and be run on top of it once more. */
+static int may_give(struct replicant *r, struct err *err)
+{
+	const struct report *own = own_report(r);
+	bool settled = !r->redo && vector_equal(own->settled, r->known, r->members_count);
+	if (r->withheld_count > 0)
+		return err_set(err, ERR_CONFLICT,
+		               "an operation of this site is in doubt, and may be in its state: decide on that first");
+	if (!settled && !own->stuck)
+		return err_set(err, ERR_UNAVAILABLE,
+		               "operations that are known at this site have not been carried out there yet");
+	return 0;
+}
+
+void repair_ask(struct replica *replica, struct replica_id id, uint64_t ticket)
+{
+	struct replicant *r = NULL;
+	struct err err = {0};
+	CHECK(ticket != 0);
+	int code = replicant_load(replica, id, &r);
+	if (code == 0 && r->kind == REPLICANT_ALIAS)
+		code = replicant_load(replica, r->alias, &r);
+	if (code != 0)
+		err_set(&err, ERR_NOT_FOUND, "no replicant of that id is known here");
+	else if (r->kind != REPLICANT_LIVE || lane_is_closed(r))
+		err_set(&err, ERR_NOT_FOUND, "it was deleted");
+	else if (r->consistency == REPLICA_WEAK)
+		err_set(&err, ERR_CONFLICT, "it is `weak`: nothing keeps its copies equal, and so nothing repairs them");
+	else if (!own_report(r)->created)
+		err_set(&err, ERR_CONFLICT, "it was not made at this site");
+	else if (r->ops_count >= LIMIT_REPLICA_OPERATIONS || r->queue_count >= LIMIT_REPLICA_QUEUE)
+		err_set(&err, ERR_LIMIT, "too many operations on it have not been executed everywhere");
+	else
+		may_give(r, &err);
+	if (err.code != 0) {
+		submit_refuse(replica, ticket, err.code, err.text);
+		return;
+	}
+	struct submission *queued = calloc(1, sizeof(*queued));
+	CHECK(queued != NULL);
+	queued->ticket = ticket;
+	queued->gives = true;
+	queue_push(r, queued);
+	work_add(replica, r);
+}
+
+void repair_give(struct replica *replica, struct replicant *r, uint64_t ticket)
+{
+	struct op_row row = {0};
+	struct err err = {0};
+	if (may_give(r, &err) != 0) {
+		submit_refuse(replica, ticket, err.code, err.text);
+		work_add(replica, r);
+		return;
+	}
+	if (own_report(r)->stuck)
+		lane_raise_handled(r);
+	r->task = (struct task){.what = TASK_STATE, .kind = REPLICA_READ_STATE, .member = r->self, .ticket = ticket};
+	lane_execute(replica, r, &row);
+}
+
+/* Who asked is told, and may ask again: what failed is not a matter of the members. */
+static void answer_giver(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome, bool fits)
+{
+	struct replica_outcome told = *outcome;
+	if (!fits && told.kind == REPLICA_ACCEPTED) {
+		told.kind = REPLICA_REFUSED;
+		told.answer = STR("its state is too long to be given to others");
+	}
+	outcome_answer(replica, r, &told);
+}
+
+/* ---- The state is here -------------------------------------------------------------------------------------------------- */
+
 void repair_read(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
 {
 	bool fits = outcome->kind == REPLICA_ACCEPTED && outcome->state_class.effect == ORDER_REPLACE &&
 	            op_check(&outcome->state_class, &outcome->state, NULL) == 0;
 	r->repair_us = 0;
-	if (fits) {
+	if (fits)
 		issue_state(replica, r, outcome);
+	if (r->task.ticket != 0) {
+		answer_giver(replica, r, outcome, fits);
+	} else if (fits) {
+		return;
 	} else if (outcome->kind == REPLICA_FAILED || outcome->kind == REPLICA_UNKNOWN) {
 		lane_wait(replica, r);
 	} else {

@@ -287,6 +287,14 @@ void replica_submit(struct replica *replica, const struct replica_submission *su
 	leave(replica);
 }
 
+void replica_give_state(struct replica *replica, struct replica_id id, uint64_t ticket, struct replica_now now)
+{
+	if (!enter(replica, now))
+		return;
+	repair_ask(replica, id, ticket);
+	leave(replica);
+}
+
 static bool take_running(struct replica *replica, uint64_t task, struct replica_id *id)
 {
 	for (uint32_t i = 0; i < replica->running_count; i++) {

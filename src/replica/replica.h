@@ -116,6 +116,7 @@ enum replica_task_kind {
 	REPLICA_RUN_CREATE_AS_REPLACE, /* the create, as a PUT on what is there */
 	REPLICA_INQUIRE,               /* did it happen? by local id or natural name */
 	REPLICA_READ_STATE,            /* the item as it is, to be issued as a replace */
+	REPLICA_RUN_ANEW, /* the state of another member, as a create: the item is gone from the service here */
 };
 
 struct replica_task {
@@ -264,6 +265,10 @@ struct replica_submission {
 /* What a user asks. Is answered once, by host->answer(). */
 void replica_submit(struct replica *replica, const struct replica_submission *submission, struct replica_now now);
 
+/* A person wants all members to have what this one has: its copy is read, and issued as a `replace` that had seen everything.
+ * Is answered as a submission is. */
+void replica_give_state(struct replica *replica, struct replica_id id, uint64_t ticket, struct replica_now now);
+
 void replica_executed(struct replica *replica, uint64_t task, const struct replica_outcome *outcome,
                       struct replica_now now);
 
@@ -319,6 +324,7 @@ struct replica_view {
 	struct str name;
 	enum replica_consistency consistency;
 	bool deleted; /* a tombstone */
+	bool busy;    /* something runs here at this moment, or waits for its turn */
 	const struct replica_member_view *members;
 	uint32_t members_count;
 	uint32_t operations; /* not yet forgotten */

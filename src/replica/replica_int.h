@@ -164,6 +164,7 @@ struct submission {
 	uint32_t withheld; /* one that a person wants to be run again; 0: a new one */
 	bool creates;
 	bool relayed; /* `weak`, and of another member */
+	bool gives;   /* no operation: the state of this member is to become one */
 	struct buf key;
 	struct buf content; /* op_content_put() */
 	uint8_t blob[32];   /* of its body, */
@@ -194,6 +195,14 @@ struct task {
 	struct buf key;
 	struct buf content; /* weak */
 };
+
+/* Running it twice is running it once. What is made anew would be made twice. */
+static inline bool task_is_repeatable(const struct task *task, const struct op *op)
+{
+	if (task->kind == REPLICA_RUN_CREATE_AS_REPLACE)
+		return true;
+	return (op->flags & OP_REPEATABLE) && task->kind != REPLICA_RUN_ANEW;
+}
 
 struct replicant {
 	struct replica_id id;
@@ -552,6 +561,8 @@ bool repair_was_in_vain(const struct replicant *r);
 void repair_consider(struct replica *replica, struct replicant *r);
 bool repair_start(struct replica *replica, struct replicant *r); /* a task was started */
 void repair_read(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome);
+void repair_ask(struct replica *replica, struct replica_id id, uint64_t ticket); /* a person does */
+void repair_give(struct replica *replica, struct replicant *r, uint64_t ticket); /* its turn has come */
 
 /* blob.c */
 void blob_need(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number,

@@ -317,7 +317,7 @@ static bool read_task(struct reader *reader, struct replicant *r)
 	                        .answered = flags & LANE_ANSWERED,
 	                        .standing = flags & LANE_STANDING};
 	r->task.number = read_32(reader);
-	return (flags & ~LANE_FLAGS) == 0 && what <= TASK_WEAK && kind <= REPLICA_READ_STATE &&
+	return (flags & ~LANE_FLAGS) == 0 && what <= TASK_WEAK && kind <= REPLICA_RUN_ANEW &&
 	       r->task.member < r->members_count;
 }
 

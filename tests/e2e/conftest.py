@@ -24,7 +24,7 @@ class Result:
         self.out = out.decode()
         self.err = err.decode()
         assert "Sanitizer" not in self.err and "runtime error:" not in self.err, self.err
-        assert status in (0, 1, 2), f"status {status}: {self.err}"
+        assert status in (0, 1, 2, 3), f"status {status}: {self.err}"
 
     def __repr__(self):
         return f"status {self.status}\n--- stdout\n{self.out}--- stderr\n{self.err}"

@@ -125,7 +125,7 @@ static enum replica_outcome_kind change(struct choir *choir, struct choir_site *
 	/* The name is in its path, also where the agent knows no id: what a PUT has made that was not answered, the next one finds. */
 	if (by_name)
 		item = item_named(it, (enum choir_kind)call->request.kind, call->request.name);
-	if (by_name && (!item || item->replicant != call->request.replicant))
+	if ((by_name && (!item || item->replicant != call->request.replicant)) || (!item && call->kind == REPLICA_RUN_ANEW))
 		return create(choir, it, call);
 	if (!item)
 		return say(call, REPLICA_REFUSED, 404);
@@ -207,7 +207,7 @@ static enum replica_outcome_kind read_state(struct choir *choir, struct choir_si
 /* ---- Requests on their way ---------------------------------------------------------------------------------------- */
 
 static const char *const outcomes[] = {"accepted", "refused", "credential", "failed", "unknown"};
-static const char *const kinds[] = {"run", "run create as replace", "inquire", "read state"};
+static const char *const kinds[] = {"run", "run create as replace", "inquire", "read state", "run anew"};
 
 static uint32_t new_call(struct choir *choir)
 {

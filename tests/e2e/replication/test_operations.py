@@ -2,6 +2,7 @@
 import http.client
 import json
 import os
+import pathlib
 import signal
 import socket
 import urllib.parse
@@ -47,6 +48,9 @@ class Paused:
 
     def __enter__(self):
         os.kill(self.pid, signal.SIGSTOP)
+        # On a busy machine its other threads run on until the one that gets the signal is scheduled.
+        wait_for(lambda: all(path.read_text().rpartition(")")[2].split()[0] == "T"
+                             for path in pathlib.Path(f"/proc/{self.pid}/task").glob("*/stat")), "all its threads to stop")
 
     def __exit__(self, *_):
         os.kill(self.pid, signal.SIGCONT)

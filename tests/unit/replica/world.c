@@ -216,7 +216,7 @@ static int apply(struct world_site *site, const struct world_task *task, char *l
 	for (uint32_t i = 0; i < site->items_count && creates && name && task->kind == REPLICA_RUN; i++)
 		if (site->items[i].there && site->items[i].name == name[1])
 			return 409;
-	if ((creates && task->kind == REPLICA_RUN) || upserts) {
+	if ((creates && task->kind == REPLICA_RUN) || upserts || task->kind == REPLICA_RUN_ANEW) {
 		CHECK(site->items_count < WORLD_ITEMS);
 		item = &site->items[site->items_count++];
 		*item = (struct world_item){.there = true, .value = number_in(task->text), .mark = '-', .changes = 1};
@@ -511,6 +511,13 @@ struct replica_class world_class(const char *text)
 			                              .repeatable = classes[i].repeatable};
 	fail_msg("no such operation: %s", text);
 	return (struct replica_class){0};
+}
+
+uint64_t world_give(struct world *world, uint32_t site, uint32_t number)
+{
+	uint64_t ticket = ++world->ticket;
+	replica_give_state(world->sites[site].replica, world_id(number), ticket, world->now);
+	return ticket;
 }
 
 uint64_t world_submit(struct world *world, uint32_t site, const struct replica_submission *submission)

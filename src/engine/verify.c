@@ -1,0 +1,467 @@
+/* Comparing the copies of all members: this one's is read (copy.c), the others' agents are asked for theirs (verify.h). And what
+ * others ask of this one. */
+#include "engine/engine_int.h"
+
+#include "base/check.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+enum { ENVELOPE_BYTES = 4096, COPY_MS = 10000 /* more than the other agent gives its service */ };
+
+struct asked {
+	struct verify *verify;
+	site_id site;
+	struct http_call *call;
+	struct engine_reading reading; /* of the arena */
+};
+
+struct verify {
+	struct verify *previous, *next;
+	struct http_task task; /* to the engine, then back */
+	struct engine *engine;
+	struct engine_verification about;
+	struct arena arena;
+	struct replica_view view;
+	struct asked asked[LIMIT_REPLICA_MEMBERS];
+	uint32_t pending;
+	uint32_t own; /* which of them is this site */
+	struct copying copying;
+	bool copying_begun;
+	struct engine_verified verified;
+	struct site_snapshot *sites;
+	struct err err;
+};
+
+struct serve {
+	struct serve *previous, *next;
+	struct http_task task;
+	struct engine_copy_question about;
+	struct copying copying;
+	bool copying_begun;
+	int code;
+};
+
+static struct str copy(struct arena *arena, struct str text)
+{
+	return str_make(arena_copy(arena, text.at, text.length), text.length);
+}
+
+static bool is_member(const struct replica_view *view, site_id site)
+{
+	for (uint32_t i = 0; i < view->members_count; i++)
+		if (view->members[i].site == site)
+			return true;
+	return false;
+}
+
+/* ---- For other members ---------------------------------------------------------------------------------------------- */
+
+static void serve_unlink(struct serve *serve)
+{
+	struct engine *engine = serve->copying.engine;
+	*(serve->previous ? &serve->previous->next : &engine->serves) = serve->next;
+	if (serve->next)
+		serve->next->previous = serve->previous;
+	engine->verifies_count--;
+}
+
+static void serve_free(struct serve *serve)
+{
+	if (serve->copying_begun)
+		engine_copy_end(&serve->copying);
+	free(serve);
+}
+
+/* In the loop of the question. */
+static void serve_tell(struct http_task *task)
+{
+	struct serve *serve = (struct serve *)((char *)task - offsetof(struct serve, task));
+	serve->about.done(serve->about.context, serve->code, &serve->copying.reading);
+	serve_free(serve);
+}
+
+static void serve_reply(struct serve *serve, int code)
+{
+	serve_unlink(serve);
+	engine_setup_drop(serve->copying.setup); /* which is for this thread to do */
+	serve->copying.setup = NULL;
+	serve->code = code;
+	serve->task.run = serve_tell;
+	http_loop_post(serve->about.loop, &serve->task);
+}
+
+static void serve_done(struct copying *copying)
+{
+	serve_reply((struct serve *)((char *)copying - offsetof(struct serve, copying)), 0);
+}
+
+/* In the engine's thread. */
+static void serve_take(struct http_task *task)
+{
+	struct serve *serve = (struct serve *)((char *)task - offsetof(struct serve, task));
+	struct engine *engine = serve->copying.engine;
+	struct replica_view view;
+	struct arena arena;
+	serve->next = engine->serves;
+	if (engine->serves)
+		engine->serves->previous = serve;
+	engine->serves = serve;
+	engine->verifies_count++;
+	arena_init(&arena, 0);
+	bool known = engine->replica && replica_look(engine->replica, &arena, serve->about.replicant, &view) == 0 &&
+	             is_member(&view, serve->about.from);
+	arena_free(&arena);
+	engine_changed(engine);
+	if (!known) {
+		serve_reply(serve, ERR_NOT_FOUND);
+	} else if (engine->verifies_count > LIMIT_ENGINE_VERIFIES) {
+		serve_reply(serve, ERR_LIMIT);
+	} else {
+		serve->copying.replicant = serve->about.replicant;
+		serve->copying.done = serve_done;
+		serve->copying_begun = true;
+		engine_copy_start(&serve->copying);
+	}
+}
+
+void engine_copy_ask(struct engine *engine, const struct engine_copy_question *question)
+{
+	struct serve *serve = calloc(1, sizeof(*serve));
+	CHECK(serve);
+	serve->about = *question;
+	serve->copying.engine = engine;
+	serve->task.run = serve_take;
+	http_loop_post(engine->loop, &serve->task);
+}
+
+/* ---- The answer ----------------------------------------------------------------------------------------------------- */
+
+static void verify_unlink(struct verify *verify)
+{
+	struct engine *engine = verify->engine;
+	*(verify->previous ? &verify->previous->next : &engine->verifies) = verify->next;
+	if (verify->next)
+		verify->next->previous = verify->previous;
+	engine->verifies_count--;
+}
+
+static void verify_free(struct verify *verify)
+{
+	for (uint32_t i = 0; i < verify->view.members_count; i++)
+		if (verify->asked[i].call)
+			http_call_cancel(verify->asked[i].call);
+	if (verify->copying_begun)
+		engine_copy_end(&verify->copying);
+	if (verify->sites)
+		site_snapshot_drop(verify->sites);
+	arena_free(&verify->arena);
+	free(verify);
+}
+
+/* In the loop of the question. */
+static void verify_tell(struct http_task *task)
+{
+	struct verify *verify = (struct verify *)((char *)task - offsetof(struct verify, task));
+	verify->about.done(verify->about.context, &verify->verified);
+	verify_free(verify);
+}
+
+static void verify_reply(struct verify *verify)
+{
+	struct engine *engine = verify->engine;
+	struct engine_verified *verified = &verify->verified;
+	verify_unlink(verify);
+	engine_setup_drop(verify->copying.setup);
+	verify->copying.setup = NULL;
+	verified->code = verify->err.code;
+	verified->text = str_of(verify->err.text);
+	verified->view = &verify->view;
+	verified->self = engine->options.self;
+	if (engine->sites)
+		verify->sites = site_snapshot_keep(engine->sites);
+	verified->sites = verify->sites;
+	verify->task.run = verify_tell;
+	http_loop_post(verify->about.loop, &verify->task);
+}
+
+struct noting {
+	struct arena *arena;
+	struct engine_difference *differences;
+	uint32_t count;
+};
+
+static struct str show(struct arena *arena, struct str pointer, struct str value)
+{
+	struct buf shown = {0};
+	engine_value_show(pointer, value, &shown);
+	struct str kept = copy(arena, buf_str(&shown));
+	buf_free(&shown);
+	return kept;
+}
+
+static void note(void *context, const struct glue_difference *difference)
+{
+	struct noting *noting = context;
+	noting->differences[noting->count++] = (struct engine_difference){
+		.pointer = copy(noting->arena, utf8_truncate(difference->pointer, LIMIT_GLUE_TEXT_BYTES)),
+		.here = show(noting->arena, difference->pointer, difference->a),
+		.elsewhere = show(noting->arena, difference->pointer, difference->b)};
+}
+
+static void say_differences(struct verify *verify, const struct engine_reading *here,
+                            const struct engine_reading *reference, struct engine_member_verdict *member)
+{
+	struct noting noting = {&verify->arena,
+	                        arena_array(&verify->arena, struct engine_difference, LIMIT_ENGINE_DIFFERENCES), 0};
+	if (here->text.length == 0 || reference->text.length == 0) {
+		member->reason = STR("it is no JSON, or too long for its differences to be listed");
+		return;
+	}
+	glue_differences(here->text, reference->text, LIMIT_ENGINE_DIFFERENCES, &member->more, note, &noting);
+	member->differences = noting.differences;
+	member->differences_count = noting.count;
+}
+
+/* Facets: parts of the item with a path of their own. */
+static void note_not_compared(struct verify *verify)
+{
+	const struct glue_type *type = verify->copying.match.type;
+	struct str *names = arena_array(&verify->arena, struct str, LIMIT_GLUE_FACETS);
+	uint32_t count = 0;
+	for (uint32_t i = 0; type && i < glue_operations_count(type); i++) {
+		struct str facet = glue_operation_facet(glue_operation_at(type, i));
+		bool known = facet.length == 0;
+		for (uint32_t k = 0; k < count; k++)
+			known |= str_equal(names[k], facet);
+		if (!known && count < LIMIT_GLUE_FACETS)
+			names[count++] = copy(&verify->arena, facet);
+	}
+	verify->verified.not_compared = names;
+	verify->verified.not_compared_count = count;
+}
+
+/* All have said what they have. */
+static void judge(struct verify *verify)
+{
+	uint32_t count = verify->view.members_count, reference;
+	struct engine_reading readings[LIMIT_REPLICA_MEMBERS];
+	enum engine_verdict verdicts[LIMIT_REPLICA_MEMBERS];
+	struct engine_member_verdict *members = arena_array(&verify->arena, struct engine_member_verdict, count);
+	for (uint32_t i = 0; i < count; i++)
+		readings[i] = verify->asked[i].reading;
+	engine_compare(readings, count, verdicts, &reference, &verify->verified.tie);
+	for (uint32_t i = 0; i < count; i++) {
+		members[i] = (struct engine_member_verdict){
+			.site = verify->asked[i].site, .verdict = verdicts[i], .reason = readings[i].reason};
+		if (verdicts[i] == ENGINE_DIFFERS && !str_equal(readings[i].digest, readings[reference].digest))
+			say_differences(verify, &readings[i], &readings[reference], &members[i]);
+		else if (verdicts[i] == ENGINE_NOT_SETTLED && readings[i].reason.length == 0)
+			members[i].reason = STR("another member has seen other operations");
+	}
+	verify->verified.members = members;
+	verify->verified.members_count = count;
+	verify->verified.reference = reference < count ? verify->asked[reference].site : 0;
+	note_not_compared(verify);
+	verify_reply(verify);
+}
+
+static void one_more(struct verify *verify)
+{
+	if (--verify->pending == 0)
+		judge(verify);
+}
+
+/* ---- Asking --------------------------------------------------------------------------------------------------------- */
+
+static void own_done(struct copying *copying)
+{
+	struct verify *verify = (struct verify *)((char *)copying - offsetof(struct verify, copying));
+	verify->asked[verify->own].reading = copying->reading;
+	one_more(verify);
+}
+
+static void put_failed(struct asked *asked, struct str reason)
+{
+	asked->reading = (struct engine_reading){.kind = ENGINE_READ_FAILED, .reason = copy(&asked->verify->arena, reason)};
+}
+
+static struct str text_of(struct verify *verify, const json_t *json, const char *name)
+{
+	const json_t *value = json_object_get(json, name);
+	if (!json_is_string(value))
+		return STR("");
+	return copy(&verify->arena, str_make(json_string_value(value), json_string_length(value)));
+}
+
+/* What it sent is read as if it came from a service: only then it is known to be in the form that is compared. */
+static void take_text(struct asked *asked, struct str text)
+{
+	struct verify *verify = asked->verify;
+	struct engine_reading *reading = &asked->reading;
+	struct buf made = {0};
+	char *digest = arena_array(&verify->arena, char, 2 * ENGINE_BLOB_BYTES);
+	const struct glue_type *type = verify->copying.match.type;
+	if (type && glue_comparable(type, text, &made, NULL) == 0) {
+		engine_copy_digest(buf_str(&made), digest);
+		reading->text = copy(&verify->arena, buf_str(&made));
+		reading->digest = str_make(digest, 2 * ENGINE_BLOB_BYTES);
+	}
+	buf_free(&made);
+}
+
+static void read_answer(struct asked *asked, struct str body)
+{
+	struct verify *verify = asked->verify;
+	json_t *json = json_loadb(body.at, body.length, 0, NULL);
+	struct str kind = text_of(verify, json, "copy"), text = text_of(verify, json, "text");
+	struct engine_reading *reading = &asked->reading;
+	*reading = (struct engine_reading){.kind = ENGINE_READS,
+	                                   .session = text_of(verify, json, "session"),
+	                                   .digest = text_of(verify, json, "digest"),
+	                                   .reason = text_of(verify, json, "reason")};
+	for (int i = 0; i < ENGINE_READS; i++)
+		if (str_equal(kind, str_of(engine_read_name((enum engine_read)i))))
+			reading->kind = (enum engine_read)i;
+	if (reading->kind == ENGINE_READ_HERE && text.length > 0)
+		take_text(asked, text);
+	json_decref(json);
+	if (reading->kind == ENGINE_READS ||
+	    (reading->kind == ENGINE_READ_HERE && reading->digest.length != 2 * (size_t)ENGINE_BLOB_BYTES))
+		put_failed(asked, STR("the agent there answers with something else than a copy"));
+}
+
+static void answered(void *context, const struct http_call_answer *answer)
+{
+	struct asked *asked = context;
+	char reason[96];
+	asked->call = NULL;
+	if (answer->code) {
+		put_failed(asked, str_of(answer->err.text));
+	} else if (answer->status == 200) {
+		read_answer(asked, answer->body);
+	} else if (answer->status == 404) {
+		put_failed(asked, STR("the agent there does not know it, or not that this site is a member"));
+	} else {
+		snprintf(reason, sizeof(reason), "the agent there answers with %u", answer->status);
+		put_failed(asked, str_of(reason));
+	}
+	one_more(asked->verify);
+}
+
+static int check_site(void *context, struct str certificate_der, struct err *err)
+{
+	const struct asked *asked = context;
+	return engine_check_site(asked->site, certificate_der, err);
+}
+
+static void ask_agent(struct asked *asked)
+{
+	struct verify *verify = asked->verify;
+	struct engine *engine = verify->engine;
+	const struct site_place *place = engine_find_place(engine, asked->site);
+	struct buf target = {0};
+	struct err err = {0};
+	if (!place || !engine_reachable(engine, asked->site)) {
+		put_failed(asked, STR("the site cannot be reached"));
+		one_more(verify);
+		return;
+	}
+	buf_put(&target, STR("/cheops/v1/copies/"));
+	replica_id_put(verify->view.id, &target);
+	struct http_call_options options = {.tls = engine->client,
+	                                    .method = "GET",
+	                                    .target = buf_str(&target),
+	                                    .body_fd = -1,
+	                                    .pool = engine->pool,
+	                                    .repeatable = true,
+	                                    .timeout_ms = COPY_MS,
+	                                    .answer_bytes = 6 * (size_t)LIMIT_ENGINE_COMPARED_BYTES + ENVELOPE_BYTES,
+	                                    .done = answered,
+	                                    .check = check_site,
+	                                    .context = asked};
+	http_address_of_site(&options.address, &place->address);
+	if (http_call_start(&asked->call, engine->loop, &options, &err) != 0) {
+		asked->call = NULL;
+		put_failed(asked, str_of(err.text));
+		one_more(verify);
+	}
+	buf_free(&target);
+}
+
+static void begin(struct verify *verify)
+{
+	struct engine *engine = verify->engine;
+	uint32_t count = verify->view.members_count;
+	verify->pending = count + 1;
+	verify->own = count;
+	for (uint32_t i = 0; i < count; i++) {
+		verify->asked[i] = (struct asked){.verify = verify, .site = verify->view.members[i].site};
+		if (verify->asked[i].site == engine->options.self)
+			verify->own = i;
+	}
+	verify->copying = (struct copying){.engine = engine, .replicant = verify->view.id, .done = own_done};
+	verify->copying_begun = true;
+	engine_copy_start(&verify->copying);
+	for (uint32_t i = 0; i < count; i++)
+		if (i != verify->own)
+			ask_agent(&verify->asked[i]);
+	one_more(verify);
+}
+
+/* In the engine's thread. */
+static void verify_take(struct http_task *task)
+{
+	struct verify *verify = (struct verify *)((char *)task - offsetof(struct verify, task));
+	struct engine *engine = verify->engine;
+	verify->next = engine->verifies;
+	if (engine->verifies)
+		engine->verifies->previous = verify;
+	engine->verifies = verify;
+	engine->verifies_count++;
+	engine_changed(engine); /* looking begins a session of the store */
+	bool known =
+		engine->replica && replica_look(engine->replica, &verify->arena, verify->about.replicant, &verify->view) == 0;
+	if (!engine->replica)
+		err_set(&verify->err, ERR_UNAVAILABLE, "the store of this agent cannot be used; see its log");
+	else if (!known || !is_member(&verify->view, engine->options.self))
+		err_set(&verify->err, ERR_NOT_FOUND,
+		        "no replicated resource of that id is known at this site; it may be known at others");
+	else if (verify->view.deleted)
+		err_set(&verify->err, ERR_NOT_FOUND, "it was deleted: there are no copies to compare");
+	else if (engine->verifies_count > LIMIT_ENGINE_VERIFIES)
+		err_set(&verify->err, ERR_LIMIT, "%d resources are being compared already", LIMIT_ENGINE_VERIFIES);
+	if (verify->err.code)
+		verify_reply(verify);
+	else
+		begin(verify);
+}
+
+void engine_verify(struct engine *engine, const struct engine_verification *verification)
+{
+	struct verify *verify = calloc(1, sizeof(*verify));
+	CHECK(verify);
+	arena_init(&verify->arena, 0);
+	verify->engine = engine;
+	verify->about = *verification;
+	verify->task.run = verify_take;
+	http_loop_post(engine->loop, &verify->task);
+}
+
+void engine_verifies_drop(struct engine *engine)
+{
+	while (engine->verifies) {
+		struct verify *verify = engine->verifies;
+		verify_unlink(verify);
+		if (verify->about.dropped)
+			verify->about.dropped(verify->about.context);
+		verify_free(verify);
+	}
+	while (engine->serves) {
+		struct serve *serve = engine->serves;
+		serve_unlink(serve);
+		if (serve->about.dropped)
+			serve->about.dropped(serve->about.context);
+		serve_free(serve);
+	}
+}
