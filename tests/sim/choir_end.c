@@ -167,6 +167,15 @@ static bool is_shown_diverged(struct choir_site *it, const struct choir_replican
 	return diverged;
 }
 
+/* A person said that it need not be deleted here: it is the service's own from then on. */
+static bool is_left_alone(struct choir *choir, const struct choir_site *it, const struct choir_replicant *of)
+{
+	for (uint32_t i = 0; i < of->ops_count; i++)
+		if (of->ops[i].effect == ORDER_DELETE && choir_token(choir, of->ops[i].request.token)->dismissed[it->number])
+			return true;
+	return false;
+}
+
 static bool check_state(const struct lack *lack, struct choir_site *it, const struct choir_replicant *of,
                         struct standing *standing)
 {
@@ -184,7 +193,9 @@ static bool check_state(const struct lack *lack, struct choir_site *it, const st
 		return lacks(lack, of->number, "s%" PRIu32 " has %" PRIu32 " items, and ought to have %d", it->number, count,
 		             exists);
 	uint8_t appends = of->rules.resolutions[CHOIR_APPEND * CHOIR_VERBS + CHOIR_APPEND];
-	if (!exists || standing->kept || choir_state_equal(&item->state, &state, appends == 255 || appends == ORDER_ANY))
+	/* Who let it be, when it was deleted everywhere else, got no state of anybody that would have had all in order. */
+	bool any_order = appends == 255 || appends == ORDER_ANY || is_left_alone(choir, it, of);
+	if (!exists || standing->kept || choir_state_equal(&item->state, &state, any_order))
 		return true;
 	struct buf is = {0}, ought = {0};
 	choir_state_print(&is, &item->state);
@@ -258,15 +269,6 @@ static bool was_created(const struct choir_replicant *of)
 {
 	for (uint32_t i = 0; i < of->ops_count; i++)
 		if (of->ops[i].issued && of->ops[i].effect == ORDER_CREATE)
-			return true;
-	return false;
-}
-
-/* A person said that it need not be deleted here: it is the service's own from then on. */
-static bool is_left_alone(struct choir *choir, const struct choir_site *it, const struct choir_replicant *of)
-{
-	for (uint32_t i = 0; i < of->ops_count; i++)
-		if (of->ops[i].effect == ORDER_DELETE && choir_token(choir, of->ops[i].request.token)->dismissed[it->number])
 			return true;
 	return false;
 }
