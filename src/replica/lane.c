@@ -250,7 +250,7 @@ static void get_stuck(struct replica *replica, struct replicant *r, uint32_t dis
 {
 	struct report *report = own_report(r);
 	/* Whoever deleted it has no state to give. */
-	bool diverged = report->diverged || repair_was_in_vain(r) || lane_ends_deleted(r);
+	bool diverged = report->diverged || repair_was_in_vain(r) || repair_was_refused(r, report) || lane_ends_deleted(r);
 	if (report->stuck && report->distance == distance && report->diverged == diverged)
 		return;
 	replica->counters.diverged += diverged && !report->diverged;

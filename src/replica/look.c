@@ -23,7 +23,7 @@ static void look_at_member(struct arena *arena, const struct replicant *r, uint3
 	for (uint32_t i = 0; i < r->members_count && r->kind == REPLICANT_LIVE; i++)
 		if (report->settled[i] < r->known[i])
 			view->pending += r->known[i] - report->settled[i];
-	for (uint32_t i = 0; i < report->exceptions_count; i++) {
+	for (uint32_t i = 0; i < report->exceptions_count && r->kind == REPLICANT_LIVE; i++) {
 		uint8_t state = report->exceptions[i].state;
 		view->in_doubt += state == REPLICA_IN_DOUBT;
 		view->rejected += state == REPLICA_REJECTED || state == REPLICA_REJECTED_CREDENTIAL;

@@ -49,7 +49,7 @@ static bool is_nearer(const struct replicant *r, uint32_t a, uint32_t b)
 }
 
 /* It was given a state, and its service refused it: another one would not do better. A person sees it as rejected. */
-static bool refused_one(const struct replicant *r, const struct report *report)
+bool repair_was_refused(const struct replicant *r, const struct report *report)
 {
 	for (uint32_t i = 0; i < report->exceptions_count; i++) {
 		const struct op *op = op_find(r, report->exceptions[i].member, report->exceptions[i].number);
@@ -116,7 +116,7 @@ static enum assessment assess(struct replica *replica, struct replicant *r, uint
 		if (settled && better)
 			return REPAIR_NOT;
 		if (settled) {
-			needed |= same && member->report.stuck && !refused_one(r, &member->report);
+			needed |= same && member->report.stuck && !repair_was_refused(r, &member->report);
 			continue;
 		}
 		if (!own->stuck)

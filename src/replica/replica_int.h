@@ -558,6 +558,7 @@ void expire_tick(struct replica *replica);
 
 /* repair.c */
 bool repair_was_in_vain(const struct replicant *r);
+bool repair_was_refused(const struct replicant *r, const struct report *report); /* by that member's service */
 void repair_consider(struct replica *replica, struct replicant *r);
 bool repair_start(struct replica *replica, struct replicant *r); /* a task was started */
 void repair_read(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome);

@@ -233,9 +233,10 @@ static bool counts_at(struct choir *choir, const struct choir_site *it, const st
 	return known && (op->issued || (own && (op->repair || choir_token(choir, op->request.token)->ran[it->number])));
 }
 
-/* By what that site knows, some later replace or delete makes it needless, or it lost: it may be skipped. */
+/* By what that site knows, some later replace or delete makes it needless, or it lost: it may be skipped. `op` is run now: what became
+ * of it before does not count. */
 static bool is_needless_if(struct choir *choir, const struct choir_site *it, const struct choir_replicant *of,
-                           const struct choir_op *x, bool kept)
+                           const struct choir_op *x, const struct choir_op *op, bool kept)
 {
 	uint32_t *sequence = calloc(of->ops_count + 1, sizeof(*sequence)), count = 0;
 	struct choir_op *ops = calloc(of->ops_count + 1, sizeof(*ops));
@@ -245,7 +246,7 @@ static bool is_needless_if(struct choir *choir, const struct choir_site *it, con
 		const struct choir_token *token = choir_token(choir, of->ops[i].request.token);
 		if (!counts_at(choir, it, of, &of->ops[i]))
 			continue;
-		without[count] = token->rejected[it->number] && !(kept && token->ran[it->number]);
+		without[count] = token->rejected[it->number] && &of->ops[i] != op && !(kept && token->ran[it->number]);
 		ops[count++] = of->ops[i];
 	}
 	uint32_t length = choir_sequence(ops, count, &of->rules, without, sequence);
@@ -265,9 +266,9 @@ static bool is_needless_if(struct choir *choir, const struct choir_site *it, con
 
 /* What is shown as rejected may have had its effect before, and that may have stayed. */
 static bool is_needless(struct choir *choir, const struct choir_site *it, const struct choir_replicant *of,
-                        const struct choir_op *x)
+                        const struct choir_op *x, const struct choir_op *op)
 {
-	return is_needless_if(choir, it, of, x, false) || is_needless_if(choir, it, of, x, true);
+	return is_needless_if(choir, it, of, x, op, false) || is_needless_if(choir, it, of, x, op, true);
 }
 
 /* What concerns another facet may come before or after. What its own issuer was told to be unknown, and runs again, counts as
@@ -283,7 +284,7 @@ static void check_causes(struct choir *choir, struct choir_site *it, const struc
 		const struct choir_token *token = choir_token(choir, x->request.token);
 		bool own = of->members[x->member] == it->number;
 		if (token->ran[it->number] || token->refused[it->number] || token->doubted[it->number] || own ||
-		    is_needless(choir, it, of, x))
+		    is_needless(choir, it, of, x, op))
 			continue;
 		choir_violation(choir, of->number,
 		                "s%" PRIu32 " runs #%" PRIu32 ", which had seen #%" PRIu32 ", which did not run there",
@@ -305,6 +306,20 @@ void choir_check_execution(struct choir *choir, struct choir_site *it, const str
 		                call->request.token);
 }
 
+/* The state that this site gives counts here at once, and it may be due to that what is run now. */
+static void note_own_states(struct choir *choir, struct choir_site *it)
+{
+	for (uint32_t i = 0; i < it->rows.changes_count; i++) {
+		const struct choir_change *change = &it->rows.changes[i];
+		struct choir_op op;
+		uint32_t replicant;
+		if (change->after && change->table == REPLICA_OPERATIONS &&
+		    choir_peek(choir, choir_row_key(change->after), choir_row_value(change->after), &op, &replicant) &&
+		    op.repair && choir->replicants[replicant].members[op.member] == it->number)
+			note_op(choir, it, &op, replicant);
+	}
+}
+
 void choir_check_task(struct choir *choir, struct choir_site *it, struct replica_op_id id, struct str body)
 {
 	uint32_t replicant = choir_replicant_of(choir, id.replicant);
@@ -312,6 +327,7 @@ void choir_check_task(struct choir *choir, struct choir_site *it, struct replica
 	if (replicant == CHOIR_NOBODY || choir->replicants[replicant].weak || !choir_request_parse(body, &request))
 		return;
 	struct choir_replicant *of = &choir->replicants[replicant];
+	note_own_states(choir, it);
 	const struct choir_op *op = choir_op_of(of, choir_member_of(of, choir_site_of(choir, id.site)), id.number);
 	/* What may have had its effect already is made sure of, whatever came meanwhile. */
 	if (op && op->request.token == request.token && !choir_token(choir, request.token)->tried[it->number])

@@ -243,9 +243,6 @@ void choir_call(struct choir *choir, struct choir_site *it, const struct choir_d
 	uint32_t replicant = choir_replicant_of(choir, deed->task.op.replicant);
 	if (!choir_request_parse(buf_str(&deed->bytes), &call->request) && call->kind != REPLICA_READ_STATE)
 		choir_violation(choir, replicant, "s%" PRIu32 ": a task without its request", it->number);
-	/* What it is due to, such as a state of this site, is on disk by now. A user does not wait for what is due again. */
-	if (call->kind == REPLICA_RUN && !call->first)
-		choir_check_task(choir, it, call->op, buf_str(&deed->bytes));
 	uint64_t most_us = suffers(it, SIM_SERVICE_SLOW) ? SLOW_MOST_US : EXECUTE_MOST_US;
 	uint64_t at_us = choir->sim.now_us + sim_random_range(&it->luck, 100, most_us);
 	choir->quiet_since_us = choir->sim.now_us;
