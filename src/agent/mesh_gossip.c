@@ -218,11 +218,30 @@ static void seal_record(void *context, struct str bytes)
 		site_add_record(mesh->site, bytes, agent_now(), NULL);
 }
 
+/* The record of the root that signed a removal; empty: it was there from the start. */
+static struct str root_of(const struct agent_mesh *mesh, const struct site_record *removal)
+{
+	struct site_record root;
+	struct site_removal about;
+	if (site_removal_parse(removal->body, &about, NULL) != 0)
+		return STR("");
+	for (uint32_t n = 0; site_record_at(mesh->site, SITE_ROOT, n, &root); n++)
+		if (root.subject == about.signer)
+			return root.bytes;
+	return STR("");
+}
+
+/* What a site is told that was shut out. If it was away while one root replaced another, it does not know the root that signed
+ * the removal; but that one was vouched for by the root before, which it knows. So it is told of the two in turn. */
 static struct str seal_removal(void *context, site_id id)
 {
 	struct agent_mesh *mesh = context;
 	struct site_record record;
-	return site_removal_of(mesh->site, id, &record) ? record.bytes : STR("");
+	if (!site_removal_of(mesh->site, id, &record))
+		return STR("");
+	struct str root = root_of(mesh, &record);
+	mesh->told_root = root.length > 0 && !mesh->told_root;
+	return mesh->told_root ? root : record.bytes;
 }
 
 static void seal_send(void *context, site_id to, struct str datagram)

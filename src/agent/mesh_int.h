@@ -30,6 +30,7 @@ struct agent_mesh {
 	struct buf outgoing;            /* struct outgoing and the bytes, one behind the other */
 	const struct outgoing *sending; /* while it is sealed */
 	int64_t came_ns;                /* the datagram that is read, by the kernel's wall clock; 0: not known */
+	bool told_root;                 /* the last time that one who was shut out was told something */
 	struct buf shut_out;            /* ids: the keys that are shared with them are forgotten once they were told */
 	bool roots_changed;
 	bool loading;          /* from the file */

@@ -41,6 +41,8 @@ enum {
 	DUE_EXTRA_US = 100 * 1000,           /* the first time */
 	DUE_GROWN_MOST_US = 2 * 1000 * 1000, /* TCP repeats what asks for a connection after one second, three, seven */
 	DOUBLINGS_MOST = 5,
+	SPREAD_LEAST_US = 60 * 1000,
+	REPEATED_LEAST_US = 150 * 1000, /* more than a round trip: TCP repeats nothing before 200 ms */
 	OVERDUE_LEAST_US = 100 * 1000,
 	OVERDUE_UNKNOWN_US = 150 * 1000,
 	BESIDE_LEAST_US = 100 * 1000,
@@ -244,11 +246,11 @@ void proxy_health_taken(struct proxy_health *health, uint64_t way_us)
 
 /* ---- How long ---------------------------------------------------------------------------------------------------- */
 
-/* The round trip and what it varies by. */
+/* The round trip, what it varies by, and how long a kernel may keep an acknowledgement to itself. */
 static uint64_t expected_us(const struct proxy_health *health, int64_t estimate_us)
 {
-	uint64_t distance = distance_us(health, estimate_us);
-	return distance + (health->rtt_us > 0 ? larger(4 * health->variation_us, distance / 4) : distance / 4);
+	uint64_t distance = distance_us(health, estimate_us), spread = larger(distance / 4, SPREAD_LEAST_US);
+	return distance + (health->rtt_us > 0 ? larger(4 * health->variation_us, spread) : spread);
 }
 
 uint64_t proxy_health_due_us(const struct proxy_health *health, int64_t estimate_us)
@@ -292,11 +294,16 @@ uint64_t proxy_health_hang_us(const struct proxy_health *health, int64_t estimat
 	return steady + HANG_LOSSY_US + 3 * distance + far_us(distance);
 }
 
+static uint64_t repeated_us(const struct proxy_health *health)
+{
+	return larger(expected_us(health, SCOPE_RTT_UNKNOWN), health->rtt_us + REPEATED_LEAST_US);
+}
+
 /* An answer for which something had to be repeated says little of the path when it works: it is no sample. But where two in a
  * row took long the path has become slow; it gets there in a few steps, since a sample has a bound as well. */
 void proxy_health_measured(struct proxy_health *health, uint64_t rtt_us, bool late)
 {
-	bool slow = health->rtt_us > 0 && rtt_us > overdue_us(health, SCOPE_RTT_UNKNOWN);
+	bool slow = health->rtt_us > 0 && rtt_us > repeated_us(health);
 	bool slow_before = health->slow;
 	health->slow = late || slow;
 	if (health->state != PROXY_PATH_DOWN && !late) /* a late one was counted; after an outage it says nothing */

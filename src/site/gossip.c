@@ -56,7 +56,7 @@ void letter_rumours(struct site *site, uint32_t to, uint32_t most)
 	struct status statuses[SITE_RUMOURS_SENT];
 	most = fitting(site, STATUS_BYTES, most);
 	size_t at = section_begin(&site->out, SECTION_RUMOURS);
-	if (most > 0 && to != SITE_NONE && concerns(site, to)) {
+	if (most > 0 && to != SITE_NONE && !site->options.timing.plain && concerns(site, to)) {
 		struct status status = member_status(site, to);
 		put_status(&site->out, &status);
 		site->members[to].flags &= (uint8_t)~MEMBER_TELL;

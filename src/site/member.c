@@ -267,7 +267,8 @@ static void suspect(struct site *site, uint32_t number, const struct status *sta
 {
 	member_set_state(site, number, SITE_SUSPECT, status->incarnation);
 	suspicion_start(site, number, status->accuser);
-	if (status->accuser != site->options.self && site_draw_below(site, site_live_count(site)) < CONFIRMERS)
+	if (status->accuser != site->options.self && !site->options.timing.plain &&
+	    site_draw_below(site, site_live_count(site)) < CONFIRMERS)
 		probe_hasten(site, status->id);
 }
 
@@ -277,7 +278,8 @@ static void suspect(struct site *site, uint32_t number, const struct status *sta
 static bool is_late_verdict(const struct site *site, uint32_t number, const struct status *status)
 {
 	const struct member *member = &site->members[number];
-	if (status->state != SITE_LOST || member->state != SITE_ALIVE || !(member->flags & MEMBER_HEARD))
+	if (status->state != SITE_LOST || member->state != SITE_ALIVE || !(member->flags & MEMBER_HEARD) ||
+	    site->options.timing.plain)
 		return false;
 	int64_t ago_ms = site->now.wall_ms - member->heard_ms;
 	return ago_ms >= 0 && (uint64_t)ago_ms * 1000 < suspicion_least_us(site);

@@ -196,7 +196,7 @@ uint64_t site_due(const struct site *site)
 static void mind_sleep(struct site *site)
 {
 	uint64_t late_us = site->now.us > site->probe_us ? site->now.us - site->probe_us : 0;
-	if (late_us <= 2 * site->options.timing.probe_us)
+	if (late_us <= 2 * site->options.timing.probe_us || site->options.timing.plain)
 		return;
 	probe_forget_all(site);
 	suspicion_delay(site, late_us);

@@ -173,7 +173,8 @@ struct site_timing {
 	uint64_t timeout_least_us; /* for an answer; grows with the distance */
 	uint64_t timeout_most_us;
 	uint32_t health_most; /* how far Lifeguard's local health may count against us; 0: not at all, for comparisons */
-	uint64_t forget_us;   /* a site that left or is lost stays in the table: for ever if 0 */
+	bool plain; /* also without whatever else protects the healthy from the slow: SWIM of 2002, for comparisons */
+	uint64_t forget_us; /* a site that left or is lost stays in the table: for ever if 0 */
 };
 
 struct site_timing site_timing_default(void);

@@ -435,7 +435,9 @@ static void receive_record(struct trust_seal *seal, const struct site_address *f
 	struct site_record record;
 	bool readable = bytes.length <= LIMIT_SITE_CARD_BYTES && site_record_parse(bytes, &record, NULL) == 0;
 	bool card = readable && record.kind == SITE_CARD && record.subject != seal->self;
-	if (!card && !(readable && record.kind == SITE_REMOVAL && record.subject == seal->self)) {
+	bool removal = readable && record.kind == SITE_REMOVAL && record.subject == seal->self;
+	bool root = readable && record.kind == SITE_ROOT; /* the one that signed a removal, and was not known here yet */
+	if (!card && !removal && !root) {
 		seal->counters.malformed++;
 		return;
 	}

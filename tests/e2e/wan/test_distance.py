@@ -8,7 +8,7 @@ from wan_lab import CHEOPS, Lab, wait_for
 SITES = 10 if b"__asan_init" in CHEOPS.read_bytes() else 20
 ASKED = ("Site1", "Site9")  # Rennes, and one that is far from it
 MEDIAN_MOST = 0.15  # of the relative error
-SETTLED = 0.11  # then it goes on getting better, more slowly
+PROBES = 200  # by each, until the estimates have settled: about ten of each other site
 
 
 @pytest.fixture(scope="module")
@@ -34,33 +34,24 @@ def test_estimates_are_near_the_truth(lab):
              for start, end in pairs}
     for at in ASKED:
         wait_for(lambda at=at: None not in estimates(lab, at).values(), f"{at} to have an estimate for all pairs")
-        wait_for(lambda at=at: statistics.median(errors(lab, at, truth)) < SETTLED,
-                 lambda at=at: f"a median error under {SETTLED}; it is {statistics.median(errors(lab, at, truth))}")
-    # They stay so for a while: what counts is not a lucky moment. A machine that is busy with something else disturbs what is
-    # measured; then it begins anew.
-    good = 0
-
-    def stay_so():
-        nonlocal good
-        probes = lab.metric("Site1", "cheops_gossip_probes_total")
-        lab.wait_metric("Site1", "cheops_gossip_probes_total", probes + 10)
-        good = good + 1 if all(are_near(lab, at, truth) for at in ASKED) else 0
-        return good == 3
-
-    wait_for(stay_so, f"a median error under {MEDIAN_MOST} that stays")
+    for site in lab.sites:
+        lab.wait_metric(site, "cheops_gossip_probes_total", PROBES)
+    for at in ASKED:
+        check(lab, at, truth)
 
 
-def are_near(lab, at, truth):
+def check(lab, at, truth):
     """Of all pairs as that site says, and of those that it is no part of."""
     found = estimates(lab, at)
     assert set(found) == set(truth)
     wrong = errors(lab, at, truth)
     elsewhere = [abs(found[pair] - truth[pair]) / truth[pair] for pair in truth if at not in pair]
     parts = ", ".join(f"{share} %: {wrong[len(wrong) * share // 100] * 100:.1f} %" for share in (10, 50, 90, 99))
-    print(f"relative error of {len(wrong)} pairs as {at} says: {parts}; median of {len(elsewhere)} pairs without it: "
-          f"{statistics.median(elsewhere) * 100:.1f} %")
+    said = (f"relative error of {len(wrong)} pairs as {at} says: {parts}; median of {len(elsewhere)} pairs without it: "
+            f"{statistics.median(elsewhere) * 100:.1f} %")
+    print(said)
     assert len(elsewhere) == (SITES - 1) * (SITES - 2)
-    return statistics.median(wrong) < MEDIAN_MOST and statistics.median(elsewhere) < MEDIAN_MOST
+    assert statistics.median(wrong) < MEDIAN_MOST and statistics.median(elsewhere) < MEDIAN_MOST, said
 
 
 def test_the_command_shows_them(lab):

@@ -357,12 +357,32 @@ def test_a_revoked_site_is_shut_out_at_once(start):
     serves(lab, "Site3")
 
 
-def test_a_site_that_was_removed_while_it_was_cut_off_is_told(start):
-    """The word of the authority did not reach it, and nobody probes it any more: it hears it from whom it asks."""
+def retire_root(lab, *renewing):
+    """At the first site, which has the authority, once these have renewed."""
+    for site in renewing:
+        wait_for(lambda site=site: lab.events(site, "the certificate was renewed"), f"{site} to renew")
+
+    def is_retired():
+        run = lab.cheops("Site1", "site", "root", "retire", "--yes", "-c", str(lab.path("Site1", "agent.yaml")))
+        assert run.returncode == 0 or "still have a certificate of the old root" in run.stderr, run
+        return run.returncode == 0
+
+    wait_for(is_retired, "all sites to have a certificate of the new root")
+    for site in ("Site1", *renewing):
+        wait_for(lambda site=site: len(roots(lab, site)) == 1, f"{site} to trust one root")
+
+
+@pytest.mark.parametrize("root", ["the same root", "a new root"])
+def test_a_site_that_was_removed_while_it_was_cut_off_is_told(start, root):
+    """The word of the authority did not reach it, and nobody probes it any more: it hears it from whom it asks. That word may be
+    signed by a root that it has never heard of."""
     lab = start(3)
     lab.isolate("Site3")
     lab.site("Site1", "remove", "Site3", "--yes")
     lab.wait_present("Site1", "Site2")
+    if root == "a new root":
+        lab.site("Site1", "root", "rotate")
+        retire_root(lab, "Site2")
     since = len(lab.log("Site3"))
     lab.heal()
     line, = wait_for(lambda: lab.events("Site3", "the other sites refuse this one", since), "Site3 to say so")
@@ -406,17 +426,8 @@ def test_one_root_replaces_the_other(start):
         lab.wait_present()
         assert whoami(lab, "Site4", "Site2").json["site"] == "Site2"
         assert ask_peer(lab, "Site2", "Site3", state=old, anyone=True)[0] == 200
-        for site in joined[1:]:
-            wait_for(lambda site=site: lab.events(site, "the certificate was renewed"), f"{site} to renew")
-
-        def is_retired():
-            run = lab.cheops("Site1", "site", "root", "retire", "--yes", "-c", str(lab.path("Site1", "agent.yaml")))
-            assert run.returncode == 0 or "still have a certificate of the old root" in run.stderr, run
-            return run.returncode == 0
-
-        wait_for(is_retired, "all sites to have a certificate of the new root")
-        for site in lab.sites:
-            wait_for(lambda site=site: len(roots(lab, site)) == 1, f"{site} to trust one root")
+        retire_root(lab, *joined[1:])
+        wait_for(lambda: len(roots(lab, "Site4")) == 1, "Site4 to trust one root")
     assert not traffic.wrong, traffic.wrong[:3]
     assert len({str([root["id"] for root in roots(lab, site)]) for site in lab.sites}) == 1
     assert refused_peer(lab, "Site2", "Site3", old, anyone=True)

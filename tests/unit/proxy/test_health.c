@@ -215,7 +215,7 @@ static void an_agent_that_hangs_is_not_heard_of_for_ever(void **state)
 	proxy_health_asked(&health, 200 * S + 300 * MS);
 	proxy_health_heard(&health, 200 * S + 320 * MS);
 	assert_false(proxy_health_hangs(&health, 200 * S + 500 * MS, SCOPE_RTT_UNKNOWN));
-	assert_true(proxy_health_hangs(&health, 200 * S + 600 * MS, SCOPE_RTT_UNKNOWN));
+	assert_true(proxy_health_hangs(&health, 200 * S + 650 * MS, SCOPE_RTT_UNKNOWN));
 	assert_int_equal(health.state, PROXY_PATH_DOWN);
 }
 
@@ -226,7 +226,7 @@ static void the_first_time_comes_from_the_estimate(void **state)
 	(void)state;
 	struct proxy_health health = {0};
 	assert_int_equal(proxy_health_due_us(&health, 0), 250 * MS);
-	assert_int_equal(proxy_health_due_us(&health, 200 * MS), 350 * MS);
+	assert_int_equal(proxy_health_due_us(&health, 200 * MS), 360 * MS);
 	assert_int_equal(proxy_health_due_us(&health, 2 * S), 2600 * MS);
 	assert_int_equal(proxy_health_due_us(&health, 20 * S), 8 * S);
 	assert_int_equal(proxy_health_due_us(&health, SCOPE_RTT_UNKNOWN), 500 * MS);

@@ -404,8 +404,8 @@ static void a_dead_path_is_left(void **state)
 {
 	(void)state;
 	static const struct bounds rows[] = {
-		{4 * MS, 700 * MS, 1400 * MS, 600 * MS},   {50 * MS, 700 * MS, 1400 * MS, 650 * MS},
-		{100 * MS, 750 * MS, 1400 * MS, 650 * MS}, {200 * MS, 900 * MS, 1600 * MS, 900 * MS},
+		{4 * MS, 700 * MS, 1400 * MS, 600 * MS},   {50 * MS, 750 * MS, 1400 * MS, 650 * MS},
+		{100 * MS, 800 * MS, 1400 * MS, 700 * MS}, {200 * MS, 900 * MS, 1600 * MS, 900 * MS},
 		{300 * MS, 1150 * MS, 2 * S, 1150 * MS},   {600 * MS, 1900 * MS, 3 * S, 2200 * MS},
 		{2 * S, 5700 * MS, 9 * S, 7 * S}, /* a satellite */
 	};
@@ -422,8 +422,8 @@ static void an_agent_that_hangs_is_left(void **state)
 {
 	(void)state;
 	static const struct bounds rows[] = {
-		{4 * MS, 800 * MS, 4 * S, 1100 * MS},
-		{100 * MS, 1100 * MS, 5 * S, 1700 * MS},
+		{4 * MS, 850 * MS, 4 * S, 1100 * MS},
+		{100 * MS, 1150 * MS, 5 * S, 1700 * MS},
 		{300 * MS, 1800 * MS, 6 * S, 2900 * MS},
 		{2 * S, 7500 * MS, 30 * S, 24 * S},
 	};
