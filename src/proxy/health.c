@@ -116,9 +116,12 @@ static void note_loss(struct proxy_health *health, bool lost)
 	health->loss += lost ? PROXY_LOSS_ALL / share : 0;
 }
 
+/* Something else came when this should have. Where nothing was measured it may only be farther than all think, and after an
+ * outage it says nothing. */
 void proxy_health_lost(struct proxy_health *health)
 {
-	note_loss(health, true);
+	if (!proxy_health_is_new(health) && health->state != PROXY_PATH_DOWN)
+		note_loss(health, true);
 }
 
 static bool is_lossy(const struct proxy_health *health)
@@ -145,11 +148,11 @@ static uint32_t needed(const struct proxy_health *health, int64_t estimate_us)
 
 /* ---- What is learnt ---------------------------------------------------------------------------------------------- */
 
-/* The path works, or did then: what was not heard of before was lost. After an outage it says nothing. */
+/* The path works, or did then: what was not heard of before was lost. */
 static void note_life(struct proxy_health *health, uint64_t at_us)
 {
-	for (uint32_t i = 0; i < health->silent && health->state != PROXY_PATH_DOWN; i++)
-		note_loss(health, true);
+	for (uint32_t i = 0; i < health->silent; i++)
+		proxy_health_lost(health);
 	health->silent = 0;
 	health->life_us = larger(health->life_us, at_us);
 }
@@ -216,7 +219,7 @@ bool proxy_health_silent(struct proxy_health *health, const struct proxy_silence
 {
 	health->answers = 0;
 	if (silence->begun_us + distance_us(health, silence->estimate_us) <= health->life_us) {
-		note_loss(health, true); /* something else came when this should have: it was lost */
+		proxy_health_lost(health);
 		return false;
 	}
 	health->silent++;

@@ -211,7 +211,7 @@ static void close_others(struct proxy_probe *probe)
 			continue;
 		bool lost = other->busy && !other->late && !is_heard(other, &(uint64_t){0}) &&
 		            now_us(peer) - other->begun_us >= overdue_us;
-		if (lost && peer->health.state != PROXY_PATH_DOWN)
+		if (lost)
 			proxy_health_lost(&peer->health);
 		probe_close(other);
 	}
@@ -222,8 +222,8 @@ static void probe_answered(struct proxy_probe *probe)
 	struct proxy_peer *peer = probe->peer;
 	bool again = http_parser_head(probe->parser)->keep_alive;
 	probe->busy = false;
-	proxy_health_measured(&peer->health, now_us(peer) - probe->asked_us, probe->late);
 	close_others(probe);
+	proxy_health_measured(&peer->health, now_us(peer) - probe->asked_us, probe->late);
 	if (again) {
 		http_buffer_give(probe->link->conn.loop, &probe->link->conn.in);
 		http_timer_clear(probe->link->conn.loop, &probe->link->conn.timer);

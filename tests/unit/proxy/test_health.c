@@ -146,6 +146,7 @@ static void how_much_silence_is_believed_depends_on_the_loss(void **state)
 	} rows[] = {{0, 3, 3}, {50, 5, 5}, {20, 5, 7}, {7, 7, 13}, {3, 13, 16}, {1, 16, 16}};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct proxy_health health = {0};
+		answer(&health, 0, 20 * MS);
 		for (unsigned n = 1; n <= 300; n++) {
 			if (rows[i].one_of > 0 && n % rows[i].one_of == 0)
 				proxy_health_lost(&health);
@@ -186,6 +187,21 @@ static void an_outage_is_no_loss(void **state)
 	answer(&health, 301 * S, 20 * MS);
 	assert_int_equal(health.state, PROXY_PATH_UP);
 	assert_int_equal(silent_until_down(&health, 302 * S, SCOPE_RTT_UNKNOWN), 3);
+}
+
+/* Who is far off, and nobody told, is not heard of in time; that is no loss. */
+static void a_distance_that_nobody_told_is_no_loss(void **state)
+{
+	(void)state;
+	struct proxy_health health = {0};
+	for (int i = 0; i < 3; i++)
+		assert_false(silent(&health, 1 * S, 2 * S, 4 * MS));
+	proxy_health_heard(&health, 2 * S);
+	for (int i = 0; i < 3; i++)
+		assert_false(silent(&health, 1 * S, 2 * S, 4 * MS));
+	proxy_health_lost(&health);
+	answer(&health, 3 * S, 1 * S);
+	assert_int_equal(health.loss, 0);
 }
 
 static void what_is_heard_ends_silence(void **state)
@@ -372,6 +388,7 @@ int main(void)
 		cmocka_unit_test(how_much_silence_is_believed_depends_on_the_loss),
 		cmocka_unit_test(a_loss_is_forgotten_in_time),
 		cmocka_unit_test(an_outage_is_no_loss),
+		cmocka_unit_test(a_distance_that_nobody_told_is_no_loss),
 		cmocka_unit_test(what_is_heard_ends_silence),
 		cmocka_unit_test(an_agent_that_hangs_is_not_heard_of_for_ever),
 		cmocka_unit_test(the_first_time_comes_from_the_estimate),

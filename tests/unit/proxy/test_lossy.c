@@ -166,17 +166,17 @@ static uint64_t heard_us(const struct link *link, const struct model_probe *prob
 static void answer(struct link *link, struct model_probe *probe)
 {
 	uint64_t overdue_us = proxy_health_beside_us(&link->health, link->estimate_us, PROXY_WAITING_FIRST);
-	proxy_health_measured(&link->health, link->now_us - probe->asked_us, probe->late);
 	for (int i = 0; i < PROXY_PROBES; i++) {
 		struct model_probe *other = &link->probes[i];
 		if (other == probe)
 			continue;
 		bool lost =
 			other->busy && !other->late && heard_us(link, other) == 0 && link->now_us - other->begun_us >= overdue_us;
-		if (lost && link->health.state != PROXY_PATH_DOWN)
+		if (lost)
 			proxy_health_lost(&link->health);
 		*other = (struct model_probe){0};
 	}
+	proxy_health_measured(&link->health, link->now_us - probe->asked_us, probe->late);
 	probe->busy = probe->late = probe->heard = false;
 	proxy_health_answered(&link->health, link->now_us);
 }
