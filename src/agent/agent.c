@@ -281,21 +281,24 @@ static int check_reload(const struct proxy_config *before, const struct proxy_co
 /* What the engine works with, for as long as it does. */
 struct engine_wares {
 	struct proxy_config *config;
+	struct proxy_gate *gate;
 	struct engine_service services[LIMIT_AGENT_SERVICES];
 };
 
 static void wares_free(void *owner)
 {
 	struct engine_wares *wares = owner;
+	proxy_gate_free(wares->gate);
 	proxy_config_drop(wares->config);
 	free(wares);
 }
 
-static void set_up_engine(struct engine *engine, struct proxy_config *config)
+static void set_up_engine(struct engine *engine, struct proxy_config *config, struct proxy_quotas *quotas)
 {
 	struct engine_wares *wares = calloc(1, sizeof(*wares));
 	CHECK(wares);
 	wares->config = proxy_config_keep(config);
+	wares->gate = proxy_gate_new(quotas, config);
 	for (uint32_t i = 0; i < config->services_count; i++)
 		wares->services[i] = (struct engine_service){.name = config->services[i].name,
 		                                             .instances = config->services[i].instances,
@@ -308,6 +311,7 @@ static void set_up_engine(struct engine *engine, struct proxy_config *config)
 	                                                .services_count = config->services_count,
 	                                                .answer_ms = config->timeouts.answer_ms,
 	                                                .api = str_of(config->api.text),
+	                                                .gate = proxy_gate_engine(wares->gate),
 	                                                .owner = wares,
 	                                                .release = wares_free});
 }
@@ -354,7 +358,7 @@ static void agent_engine_configure(struct agent *agent, struct proxy_config *con
 	buf_free(&key);
 	buf_free(&folder);
 	if (engine)
-		set_up_engine(engine, config);
+		set_up_engine(engine, config, agent->shared.quotas);
 	atomic_store(&agent->shared.engine, engine);
 }
 

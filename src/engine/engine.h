@@ -56,13 +56,42 @@ struct engine_service {
 	struct str credential;    /* this agent's own: lines of headers; "": none */
 };
 
+/* What operations that other members deliver may do here: the shell's policy. */
+struct engine_asker {
+	struct str site; /* by name; "" if that is not known any more */
+	const struct site_tag *tags;
+	uint32_t tags_count;
+	struct str service;
+};
+
+enum engine_admission {
+	ENGINE_ADMITTED,
+	ENGINE_LATER,   /* too much, too fast */
+	ENGINE_REFUSED, /* not as long as the policy is what it is */
+};
+
+struct engine_entry {
+	void *place;      /* ADMITTED: to be left */
+	uint64_t wait_us; /* LATER: until then there is no point in asking again; 0: nobody knows */
+	struct buf why;   /* otherwise: the rule, and what it allows. The caller frees it */
+};
+
+struct engine_gate {
+	void *context;
+	/* In the engine's thread. */
+	enum engine_admission (*enter)(void *context, const struct engine_asker *asker, uint64_t now_us,
+	                               struct engine_entry *entry);
+	void (*leave)(void *context, void *place);
+};
+
 /* Everything here lives until release(owner), which runs in the engine's thread, or in the caller's of engine_close(). */
 struct engine_setup {
 	const struct glue *glue;
 	const struct engine_service *services;
 	uint32_t services_count;
-	uint64_t answer_ms; /* for a service to answer; 0: the default */
-	struct str api;     /* HOST:PORT where operations can be followed; "": not known */
+	uint64_t answer_ms;      /* for a service to answer; 0: the default */
+	struct str api;          /* HOST:PORT where operations can be followed; "": not known */
+	struct engine_gate gate; /* enter NULL: everything is allowed */
 	void *owner;
 	void (*release)(void *owner);
 };

@@ -39,6 +39,9 @@ struct engine_head {
 	struct str content_type;
 };
 
+/* The next field of that name, and what is behind it. */
+bool engine_field_next(struct str *fields, struct str name, struct str *value);
+
 void engine_head_put(const struct engine_head *head, struct buf *out);
 /* ERR_CORRUPT. Slices of the text. */
 int engine_head_parse(struct str text, struct engine_head *head, struct err *err);
@@ -155,6 +158,7 @@ struct run {
 	struct str whole;      /* of a user's own operation: the body with its preconditions; "": it has none */
 	struct str conditions; /* and headers that are some */
 	const struct engine_service *service;
+	void *place; /* that the policy gave it; NULL: it needed none */
 	struct http_call *call;
 	struct buf target;
 	struct buf body;
@@ -442,6 +446,10 @@ void engine_fetch_end(struct engine *engine, struct str blob);
 /* Sites have come within reach. */
 void engine_fetches_hurry(struct engine *engine);
 void engine_fetches_free(struct engine *engine);
+
+/* admit.c: may it run here? False: it was told why not, and is gone. */
+bool engine_admit(struct run *run);
+void engine_admit_leave(struct run *run);
 
 /* find.c: what is there, rather than what is to be done. */
 void engine_inquire(struct run *run);

@@ -6,24 +6,32 @@
  */
 #include "engine/engine_int.h"
 
+bool engine_field_next(struct str *fields, struct str name, struct str *value)
+{
+	while (fields->length > 0) {
+		const char *end = memchr(fields->at, '\n', fields->length);
+		size_t line = end ? (size_t)(end - fields->at) + 1 : fields->length;
+		const char *colon = memchr(fields->at, ':', line);
+		size_t before = colon ? (size_t)(colon - fields->at) : line;
+		bool found = colon && str_equal_nocase(str_make(fields->at, before), name);
+		if (found)
+			*value = str_make(colon + 1, line - before - 1);
+		*fields = str_make(fields->at + line, fields->length - line);
+		if (!found)
+			continue;
+		while (value->length > 0 && strchr(" \t", value->at[0]))
+			*value = str_make(value->at + 1, value->length - 1);
+		while (value->length > 0 && strchr("\r\n \t", value->at[value->length - 1]))
+			value->length--;
+		return true;
+	}
+	return false;
+}
+
 struct str engine_field(struct str fields, struct str name)
 {
-	while (fields.length > 0) {
-		const char *end = memchr(fields.at, '\n', fields.length);
-		size_t line = end ? (size_t)(end - fields.at) + 1 : fields.length;
-		const char *colon = memchr(fields.at, ':', line);
-		size_t before = colon ? (size_t)(colon - fields.at) : line;
-		if (colon && str_equal_nocase(str_make(fields.at, before), name)) {
-			struct str value = str_make(colon + 1, line - before - 1);
-			while (value.length > 0 && strchr(" \t", value.at[0]))
-				value = str_make(value.at + 1, value.length - 1);
-			while (value.length > 0 && strchr("\r\n \t", value.at[value.length - 1]))
-				value.length--;
-			return value;
-		}
-		fields = str_make(fields.at + line, fields.length - line);
-	}
-	return STR("");
+	struct str value;
+	return engine_field_next(&fields, name, &value) ? value : STR("");
 }
 
 void engine_head_put(const struct engine_head *head, struct buf *out)

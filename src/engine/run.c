@@ -71,6 +71,7 @@ void engine_run_free(struct run *run)
 	explicit_bzero((void *)run->request.secret.at, run->request.secret.length);
 	if (run->fd >= 0)
 		close(run->fd);
+	engine_admit_leave(run);
 	arena_free(&run->arena);
 	engine_setup_drop(run->setup);
 	buf_free(&run->target);
@@ -429,6 +430,8 @@ void engine_run_start(struct run *run)
 		return;
 	}
 	bool runs = run->task.kind == REPLICA_RUN || run->task.kind == REPLICA_RUN_CREATE_AS_REPLACE;
+	if (runs && !engine_admit(run))
+		return;
 	if (runs && run->whole.length == 0 && run->request.blob.length > 0 && find_blob(run, &err) != 0) {
 		engine_run_fail(run, REPLICA_FAILED, "%s", err.text);
 		return;

@@ -243,6 +243,11 @@ static bool read_request(struct ticket *ticket, struct reading *reading)
 		engine_ticket_refuse(ticket, 400, "not-described", "%s", err.text);
 		return false;
 	}
+	enum glue_effect effect = glue_operation_effect(ticket->match.operation);
+	if (effect == GLUE_READ || effect == GLUE_LIST || effect == GLUE_PASS) { /* the description was changed meanwhile */
+		engine_ticket_refuse(ticket, 409, "not-replicated", "it changes nothing, and is no operation on a replica");
+		return false;
+	}
 	glue_type_put(&ticket->match, &ticket->type);
 	engine_collection_put(ticket->engine, &ticket->match, &reading->collection);
 	return true;
@@ -410,7 +415,9 @@ static void take(struct http_task *task)
 	if (engine->tickets)
 		engine->tickets->previous = ticket;
 	engine->tickets = ticket;
-	engine_prefer_read(engine_field(ticket->request.fields, STR("prefer")), &ticket->preference);
+	struct str fields = ticket->request.fields, prefer;
+	while (engine_field_next(&fields, STR("prefer"), &prefer)) /* a list may be said in several lines */
+		engine_prefer_read(prefer, &ticket->preference);
 	struct reading *reading = ticket->reading = calloc(1, sizeof(*reading));
 	CHECK(reading);
 	ticket->spool = ticket->request.spool;

@@ -82,7 +82,7 @@ static int refuse_plan(struct proxy_exchange *exchange, const struct scope_step 
 }
 
 /* What the plan asks for: one place, or several that may be tried. */
-static int choose_place(struct proxy_exchange *exchange)
+int proxy_choose_place(struct proxy_exchange *exchange)
 {
 	const struct scope_plan *plan = scope_lease_plan(exchange->lease);
 	const struct scope_step *root = plan->root;
@@ -128,5 +128,5 @@ int proxy_evaluate(struct proxy_exchange *exchange, const struct http_head *head
 	}
 	if (proxy_explain(exchange, head) != 0)
 		return -1;
-	return proxy_is_operation(exchange) ? 0 : choose_place(exchange);
+	return proxy_is_operation(exchange) ? 0 : proxy_choose_place(exchange);
 }

@@ -189,7 +189,7 @@ static int refuse_other(struct proxy_exchange *exchange)
 }
 
 /* "read compute, image". */
-static void put_allowed(struct buf *out, const struct proxy_rule *rule, const struct proxy_config *config)
+void proxy_rule_put(const struct proxy_rule *rule, const struct proxy_config *config, struct buf *out)
 {
 	if ((!rule->read && !rule->write) || (!rule->all_services && rule->services == 0)) {
 		buf_put(out, STR("do nothing"));
@@ -211,7 +211,7 @@ static int refuse_request(struct proxy_exchange *exchange, const struct proxy_ru
 	struct buf detail = {0};
 	buf_printf(&detail, "the rule `%.*s` of %.*s lets %s ", STR_FMT(rule->name), STR_FMT(config->site),
 	           exchange->client->peer_name);
-	put_allowed(&detail, rule, config);
+	proxy_rule_put(rule, config, &detail);
 	buf_printf(&detail, "; this request would %s %.*s (%.*s)", http_method_is_safe(exchange->method) ? "read" : "write",
 	           STR_FMT(exchange->service->name), STR_FMT(method));
 	return refuse(exchange, &detail);

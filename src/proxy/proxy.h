@@ -215,6 +215,12 @@ struct proxy_quotas;
 struct proxy_quotas *proxy_quotas_new(void);
 void proxy_quotas_free(struct proxy_quotas *quotas);
 
+/* The policy for what other members of replicated resources deliver. Both live as long. */
+struct proxy_gate;
+struct proxy_gate *proxy_gate_new(struct proxy_quotas *quotas, const struct proxy_config *config);
+void proxy_gate_free(struct proxy_gate *gate);
+struct engine_gate proxy_gate_engine(struct proxy_gate *gate);
+
 /* A request to the agent's own API, which lives in a room above. It answers with proxy_answer(), now or later, in the
  * loop's thread; until then the request is kept, whatever its client does. */
 struct proxy_exchange;

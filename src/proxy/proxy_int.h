@@ -323,6 +323,7 @@ struct proxy_resource {
 	bool known; /* the id is a replica's: */
 	struct engine_found found;
 	const struct scope_step *copies; /* the scope says `&`, with this site among them */
+	struct http_head *head;          /* kept until the body has said what it is */
 	struct str fields;               /* of an operation */
 	struct str key;
 	struct engine_to_meta to_meta; /* of the answer */
@@ -454,6 +455,8 @@ int proxy_read_scope(struct proxy_exchange *exchange, struct http_head *head);
 
 /* evaluate.c: 0 with exchange->peer or exchange->trial set or not, or the request was answered. */
 int proxy_evaluate(struct proxy_exchange *exchange, const struct http_head *head);
+/* By the plan; 0, or it was answered. */
+int proxy_choose_place(struct proxy_exchange *exchange);
 /* Answers with the plan, as `cheops scope explain -o json` has it, where Cheops-Explain asks for it. 0: nobody asked. */
 int proxy_explain(struct proxy_exchange *exchange, const struct http_head *head);
 
@@ -467,6 +470,12 @@ bool proxy_is_operation(const struct proxy_exchange *exchange);
 int proxy_choose_copies(struct proxy_exchange *exchange, const struct scope_plan *plan);
 /* Not 0: it became an operation, or was refused. */
 int proxy_replicate(struct proxy_exchange *exchange, struct http_head *head);
+/* Once the body is there: true if it was an operation, and is under way or refused. */
+bool proxy_operate(struct proxy_exchange *exchange);
+
+/* decide.c: what only the body can say. */
+void proxy_decide_keep(struct proxy_exchange *exchange, const struct http_head *head);
+void proxy_decide(struct proxy_exchange *exchange);
 void proxy_put_local_target(struct proxy_exchange *exchange, struct buf *out);
 /* Before the head of the answer is written. True: ids in the body will be replaced, its length is not known. */
 bool proxy_splice_answer(struct proxy_exchange *exchange, struct http_head *head);
@@ -499,6 +508,8 @@ void proxy_policy_done(struct proxy_exchange *exchange);
 /* Its number; SCOPE_NO_INDEX: none names the peer. */
 uint32_t proxy_policy_find(const struct proxy_policy *policy, struct str name, const struct site_tag *tags,
                            uint32_t tags_count);
+/* What it allows: "read compute, image". */
+void proxy_rule_put(const struct proxy_rule *rule, const struct proxy_config *config, struct buf *out);
 bool proxy_rule_allows(const struct proxy_rule *rule, uint32_t service, bool safe);
 struct proxy_quota *proxy_quota_take(struct proxy_quotas *quotas, struct str rule);
 void proxy_quota_give(struct proxy_quotas *quotas, struct proxy_quota *quota);
@@ -531,6 +542,8 @@ void proxy_schedule_started(struct proxy_schedule *schedule, struct proxy_candid
 /* trial.c: a request that may be tried at several sites. */
 void proxy_trial_new(struct proxy_exchange *exchange, const struct scope_plan *plan);
 void proxy_trial_begin(struct proxy_exchange *exchange, const struct http_head *head);
+/* With a body that was read already, which it takes over. */
+void proxy_trial_go(struct proxy_exchange *exchange, const struct http_head *head, struct buf *body);
 /* Reads what there is of the body. False: the client broke off, or its time is over. */
 bool proxy_trial_gather(struct proxy_exchange *exchange);
 /* Closes what is under way; what was tried is still known. */

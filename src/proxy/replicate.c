@@ -9,7 +9,7 @@
  * Everything else passes as if this file were not there: where no replicant is known and no `&` is said, a request costs the
  * look at its path.
  *
- * Operations go to the engine with their whole body: read into memory where ids may stand in it, else spooled (spool.c). The
+ * What only the body can say is decided once that is read (decide.c). Operations go to the engine with their whole body: read into memory where ids may stand in it, else spooled (spool.c). The
  * exchange is PENDING until it answers.
  */
 #include "proxy/proxy_int.h"
@@ -44,9 +44,8 @@ static void note_resource(struct proxy_exchange *exchange, const struct glue_mat
 	glue_type_put(match, &type);
 	if (glue_type_ids_in_collection(match->type))
 		engine_collection_put(engine, match, &collection);
-	resource->name = (struct engine_name){.service = exchange->service->name,
-	                                      .type = copy(exchange, buf_str(&type)),
-	                                      .collection = copy(exchange, buf_str(&collection))};
+	resource->name = (struct engine_name){exchange->service->name, copy(exchange, buf_str(&type)),
+	                                      copy(exchange, buf_str(&collection)), STR("")};
 	percent_decode(&exchange->arena, match->id, &resource->name.id); /* or "" */
 	buf_free(&type);
 	buf_free(&collection);
@@ -121,9 +120,11 @@ int proxy_await_session(struct proxy_exchange *exchange, const struct http_head 
 	return -1;
 }
 
+/* Where the body has to say, it may be one until that is read: the scope is looked at then. */
 bool proxy_is_operation(const struct proxy_exchange *exchange)
 {
-	return exchange->resource && exchange->resource->known && changes(exchange->resource);
+	const struct proxy_resource *resource = exchange->resource;
+	return resource && resource->known && (changes(resource) || resource->match.needs_body);
 }
 
 /* ---- `&` ----------------------------------------------------------------------------------------------------------- */
@@ -132,7 +133,8 @@ int proxy_choose_copies(struct proxy_exchange *exchange, const struct scope_plan
 {
 	struct proxy_resource *resource = exchange->resource;
 	const struct scope_step *root = plan->root;
-	if (!resource || resource->effect == GLUE_LIST || resource->effect == GLUE_PASS)
+	bool known = resource && !resource->match.needs_body;
+	if (!resource || (known && (resource->effect == GLUE_LIST || resource->effect == GLUE_PASS)))
 		return ERR_UNAVAILABLE; /* lists of several sites are put together in a later version */
 	for (uint32_t i = 0; i < root->of_count; i++)
 		if (root->of[i]->op != SCOPE_ONE)
@@ -248,17 +250,21 @@ static void keep_head(struct proxy_exchange *exchange, struct http_head *head)
 
 static void start_operation(struct proxy_exchange *exchange, struct http_head *head)
 {
+	bool by_body = exchange->resource->match.needs_body;
+	void (*go)(struct proxy_exchange *) = by_body ? proxy_decide : submit;
 	if (is_unreadable(exchange)) {
 		refuse_unreadable(exchange);
 		return;
 	}
+	if (by_body)
+		proxy_decide_keep(exchange, head);
 	keep_head(exchange, head);
 	if (!exchange->has_body) {
 		exchange->request.complete = true;
-		submit(exchange);
+		go(exchange);
 		return;
 	}
-	exchange->collected = submit;
+	exchange->collected = go;
 	exchange->collect_most = LIMIT_REPLICA_READ_BYTES;
 	exchange->phase = PROXY_COLLECTING;
 	if (is_opaque(exchange->resource))
@@ -281,20 +287,42 @@ static int refuse_unknown(struct proxy_exchange *exchange)
 	return -1;
 }
 
+/* It is an operation, or would be if there were something to change. */
+static bool is_for_copies(const struct proxy_exchange *exchange)
+{
+	const struct proxy_resource *resource = exchange->resource;
+	return proxy_is_operation(exchange) || (resource->copies && changes(resource));
+}
+
+static bool makes_one(const struct proxy_resource *resource)
+{
+	return resource->copies && (resource->effect == GLUE_CREATE ||
+	                            (resource->match.operation && glue_operation_creates(resource->match.operation)));
+}
+
+bool proxy_operate(struct proxy_exchange *exchange)
+{
+	if (!is_for_copies(exchange))
+		return false;
+	if (proxy_is_operation(exchange) || makes_one(exchange->resource))
+		submit(exchange);
+	else
+		refuse_unknown(exchange);
+	return true;
+}
+
 int proxy_replicate(struct proxy_exchange *exchange, struct http_head *head)
 {
 	struct proxy_resource *resource = exchange->resource;
 	if (!resource || exchange->peer || exchange->trial)
 		return 0;
-	bool creates = resource->effect == GLUE_CREATE ||
-	               (resource->match.operation && glue_operation_creates(resource->match.operation));
-	if (proxy_is_operation(exchange) || (resource->copies && changes(resource) && creates)) {
-		start_operation(exchange, head);
-		return -1;
-	}
-	if (resource->copies && changes(resource))
+	bool by_body = resource->match.needs_body && (resource->known || resource->copies);
+	if (!by_body && !is_for_copies(exchange))
+		return 0;
+	if (!by_body && !proxy_is_operation(exchange) && !makes_one(resource))
 		return refuse_unknown(exchange);
-	return 0;
+	start_operation(exchange, head);
+	return -1;
 }
 
 /* ---- Reads --------------------------------------------------------------------------------------------------------- */

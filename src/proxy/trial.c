@@ -405,6 +405,16 @@ void proxy_trial_begin(struct proxy_exchange *exchange, const struct http_head *
 	}
 }
 
+void proxy_trial_go(struct proxy_exchange *exchange, const struct http_head *head, struct buf *body)
+{
+	struct proxy_trial *trial = exchange->trial;
+	keep_head(exchange, head);
+	trial->safe = http_method_is_safe(exchange->method);
+	trial->body = *body;
+	*body = (struct buf){0};
+	gathered(exchange);
+}
+
 /* ---- The end ----------------------------------------------------------------------------------------------------- */
 
 void proxy_trial_stop(struct proxy_exchange *exchange)

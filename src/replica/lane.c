@@ -459,7 +459,7 @@ static void start_weak(struct replica *replica, struct replicant *r)
 	struct op_row row;
 	r->task = (struct task){.what = TASK_WEAK,
 	                        .kind = REPLICA_RUN,
-	                        .member = r->self,
+	                        .member = submission->relayed ? submission->member : r->self,
 	                        .ticket = submission->ticket,
 	                        .answered = submission->relayed,
 	                        .content = submission->content};

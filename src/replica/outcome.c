@@ -218,6 +218,17 @@ static bool is_missing(struct replicant *r, const struct op *op, const struct re
 	       own_report(r)->local_id_bytes > 0;
 }
 
+/* The host may know when it is worth to try again. */
+static void wait_for(struct replica *replica, struct replicant *r, uint64_t again_us)
+{
+	if (again_us == 0) {
+		lane_wait(replica, r);
+		return;
+	}
+	r->not_before_us = replica->now.us + again_us;
+	replica_fire(replica, r, r->not_before_us);
+}
+
 static void take_delivered(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
 {
 	bool asked = r->task.kind == REPLICA_INQUIRE;
@@ -243,7 +254,7 @@ static void take_delivered(struct replica *replica, struct replicant *r, const s
 		}
 	} else {
 		end_task(r); /* it has had no effect, and may have one later */
-		lane_wait(replica, r);
+		wait_for(replica, r, outcome->again_us);
 	}
 }
 

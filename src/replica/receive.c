@@ -286,6 +286,7 @@ static void take_weak(struct replica *replica, struct replicant *r, site_id from
 	if (!submission)
 		return;
 	submission->relayed = true;
+	submission->member = member_index(r, from);
 	buf_put(&submission->content, content);
 	queue_push(r, submission);
 	replica->counters.delivered++;

@@ -149,6 +149,7 @@ struct replica_outcome {
 	struct str local_id; /* of what was made or found; "" if nothing was */
 	bool local_id_quoted;
 	struct str answer; /* what is kept of it, for people: bounded by LIMIT_REPLICA_ANSWER_BYTES */
+	uint64_t again_us; /* FAILED: when to try again; 0: in a while, longer each time */
 	/* Of a user's operation that was accepted: what other members are to run, since only the service here knew all of it (the
 	 * name of what was made). NULL: the same. */
 	const struct replica_request *carried;

@@ -163,7 +163,8 @@ struct submission {
 	uint64_t ticket;
 	uint32_t withheld; /* one that a person wants to be run again; 0: a new one */
 	bool creates;
-	bool relayed; /* `weak`, and of another member */
+	bool relayed; /* `weak`, and of another member: */
+	uint32_t member;
 	bool gives;   /* no operation: the state of this member is to become one */
 	struct buf key;
 	struct buf content; /* op_content_put() */

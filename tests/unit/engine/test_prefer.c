@@ -47,8 +47,23 @@ static void what_is_preferred(void **state)
 	}
 }
 
+/* A list may be said in several lines (RFC 9110, 5.2). */
+static void all_lines_are_read(void **state)
+{
+	(void)state;
+	struct str fields = STR("Host: a\r\nprefer: respond-async\r\nPreferred: wait=1\r\nPREFER:\twait=7 \r\n"), value;
+	struct preference preference = {0};
+	uint32_t lines = 0;
+	for (; engine_field_next(&fields, STR("Prefer"), &value); lines++)
+		engine_prefer_read(value, &preference);
+	assert_int_equal(lines, 2);
+	assert_true(preference.respond_async);
+	assert_int_equal(preference.wait_s, 7);
+	assert_int_equal(fields.length, 0);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_preferred)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_preferred), cmocka_unit_test(all_lines_are_read)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

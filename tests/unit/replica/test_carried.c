@@ -89,12 +89,38 @@ static void what_is_carried_is_what_the_service_said(void **state)
 	world_free(world);
 }
 
+/* The host says when: not before, and no longer after it than that. */
+static void what_is_put_off_is_tried_when_the_host_says(void **state)
+{
+	(void)state;
+	struct world *world = world_new(2);
+	world->sites[1].hold_tasks = true;
+	world_create(world, 0, 1, 3, "create 7");
+	world_go(world, SECOND);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(world->sites[1].tasks_count, 1);
+		struct replica_outcome outcome = {.kind = REPLICA_FAILED, .status = 429, .again_us = 3 * SECOND};
+		uint64_t task = world->sites[1].tasks[0].number;
+		world->sites[1].tasks_count = 0;
+		replica_executed(world->sites[1].replica, task, &outcome, world->now);
+		world_go(world, 2 * SECOND);
+		assert_int_equal(world->sites[1].tasks_count, 0);
+		world_go(world, 2 * SECOND);
+	}
+	world->sites[1].hold_tasks = false;
+	world_run_task(world, 1);
+	world_go(world, 10 * SECOND);
+	assert_int_equal(world_item(world, 1, 1)->value, 7);
+	world_free(world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_accepted_goes_on),
 		cmocka_unit_test(what_is_not_known_waits_for_a_person),
 		cmocka_unit_test(what_is_carried_is_what_the_service_said),
+		cmocka_unit_test(what_is_put_off_is_tried_when_the_host_says),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

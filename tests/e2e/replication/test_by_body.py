@@ -1,0 +1,162 @@
+"""Requests of which only the body says what they do, under the description `openstack`: servers with actions, several networks at
+once. The services are played: just enough of Nova and Neutron."""
+import http.server
+import json
+import threading
+import uuid
+
+import pytest
+
+from demo_process import ask, wait_for
+from mesh_maker import wait_present
+
+SITES = ("Site1", "Site2")
+ALL = " & ".join(SITES)
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def read_chunks(self):
+        body = b""
+        while size := int(self.rfile.readline(), 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
+
+    def serve(self):
+        chunked = "chunked" in self.headers.get("Transfer-Encoding", "")
+        body = self.read_chunks() if chunked else self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        status, made = self.server.cloud.handle(self.command, self.path, json.loads(body) if body else {})
+        data = json.dumps(made).encode() if made is not None else b""
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_POST = do_PUT = do_DELETE = serve
+
+
+class Cloud:
+    """The services of one site."""
+
+    def __init__(self, site):
+        self.site = site
+        self.items = {}
+        self.acted = []  # (id, the body's first member)
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.server.cloud = self
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def make(self, kind, members):
+        made = {**members, "id": str(uuid.uuid4())}
+        self.items[made["id"]] = made
+        return made
+
+    def handle(self, method, path, body):
+        parts = path.split("/")[2:]
+        if method == "POST" and len(parts) == 1 and parts[0] in body:
+            return 201, {parts[0]: [self.make(parts[0], each) for each in body[parts[0]]]}
+        if method == "POST" and len(parts) == 1:
+            return (202 if parts[0] == "servers" else 201), {parts[0][:-1]: self.make(parts[0], body[parts[0][:-1]])}
+        if len(parts) < 2 or parts[1] not in self.items:
+            return 404, {"itemNotFound": {"code": 404}}
+        if parts[-1] == "action":
+            action = next(iter(body), None)
+            self.acted.append((parts[1], action))
+            return (200, {"output": f"console of {self.site}"}) if action == "os-getConsoleOutput" else (202, None)
+        return 200, {parts[0][:-1]: self.items[parts[1]]}
+
+
+class Clouds:
+    def __init__(self, mesh):
+        self.sites = {site: mesh.keep(Cloud(site)) for site in SITES}
+        self.agents = {site: mesh.agent(site, {"compute": cloud.url, "network": cloud.url}, application="openstack")
+                       for site, cloud in self.sites.items()}
+        mesh.join(*self.agents.values())
+        wait_present(list(self.agents.values()))
+
+    def ask(self, site, path, body, scope=None, service="compute", headers=None):
+        return ask(self.agents[site].url(service) + path, "POST", {**({"Scope": scope} if scope else {}), **(headers or {})},
+                   json_body=body)
+
+    def server(self):
+        made = self.ask("Site1", "/v2.1/servers", {"server": {"name": "vm"}}, ALL, headers={"Prefer": "wait=30"})
+        assert made.status == 202, made
+        return made.json["server"]["id"]
+
+    def acted(self, site):
+        return [action for _, action in self.sites[site].acted]
+
+
+@pytest.fixture
+def clouds(mesh):
+    return Clouds(mesh)
+
+
+def test_an_action_that_reads_runs_once(clouds):
+    server = clouds.server()
+    read = clouds.ask("Site1", f"/v2.1/servers/{server}/action", {"os-getConsoleOutput": {"length": 5}})
+    assert read.status == 200 and read.json == {"output": "console of Site1"} and not read.header("Cheops-Operation"), read
+    # In chunks, and by the local id; at the other replica.
+    local = next(iter(clouds.sites["Site2"].items))
+    body = (piece for piece in (b'{"os-getCons', b'oleOutput": {}}'))
+    read = ask(clouds.agents["Site2"].url("compute") + f"/v2.1/servers/{local}/action", "POST",
+               {"Content-Type": "application/json"}, body)
+    assert read.status == 200 and read.json == {"output": "console of Site2"}, read
+    # Where the scope says.
+    read = clouds.ask("Site1", f"/v2.1/servers/{server}/action", {"os-getConsoleOutput": {}}, "Site2")
+    assert read.status == 200 and read.json == {"output": "console of Site2"}, read
+    read = clouds.ask("Site1", f"/v2.1/servers/{server}/action", {"os-getConsoleOutput": {}}, "Site2; Site1")
+    assert read.status == 200 and read.json == {"output": "console of Site2"}, read
+    read = clouds.ask("Site2", f"/v2.1/servers/{server}/action", {"os-getConsoleOutput": {}}, ALL)
+    assert read.status == 200 and read.json == {"output": "console of Site2"}, read
+    assert clouds.acted("Site1") == ["os-getConsoleOutput"] and clouds.acted("Site2") == ["os-getConsoleOutput"] * 4
+
+
+def test_an_action_of_the_site_is_the_sites_own(clouds):
+    server = clouds.server()
+    assert clouds.ask("Site1", f"/v2.1/servers/{server}/action", {"os-migrateLive": {"host": None}}).status == 202
+    assert clouds.acted("Site1") == ["os-migrateLive"] and clouds.sites["Site1"].acted[0][0] in clouds.sites["Site1"].items
+    # One that changes it is done by all, and after it: so the other one would have come by now.
+    done = clouds.ask("Site1", f"/v2.1/servers/{server}/action", {"reboot": {"type": "SOFT"}}, headers={"Prefer": "wait=30"})
+    assert done.status == 202 and done.header("Cheops-Operation"), done
+    wait_for(lambda: clouds.acted("Site2") == ["reboot"], "the reboot at Site2")
+    assert clouds.acted("Site1") == ["os-migrateLive", "reboot"]
+
+
+def test_expecting_to_go_on_is_answered_once(clouds):
+    server = clouds.server()
+    read = clouds.ask("Site1", f"/v2.1/servers/{server}/action", {"os-getConsoleOutput": {}},
+                      headers={"Expect": "100-continue"})
+    assert read.status == 200 and read.json == {"output": "console of Site1"}, read
+
+
+def test_what_nobody_described_is_refused(clouds):
+    server = clouds.server()
+    refused = clouds.ask("Site1", f"/v2.1/servers/{server}/action", [])
+    assert refused.status == 400 and refused.json["type"] == "urn:cheops:problem:not-described", refused
+    assert not clouds.acted("Site1") and not clouds.acted("Site2")
+
+
+def test_several_at_once_are_not_one(clouds):
+    """One of them is replicated; several, with `&`, are refused before anything is made."""
+    made = clouds.ask("Site1", "/v2.0/networks", {"network": {"name": "one"}}, ALL, "network", {"Prefer": "wait=30"})
+    assert made.status == 201 and made.header("Cheops-Operation")
+    assert [len(cloud.items) for cloud in clouds.sites.values()] == [1, 1]
+    refused = clouds.ask("Site1", "/v2.0/networks", {"networks": [{"name": "two"}, {"name": "three"}]}, ALL, "network")
+    assert refused.status == 501 and "create-many" in refused.json["detail"] and "each item" in refused.json["detail"], refused
+    assert [len(cloud.items) for cloud in clouds.sites.values()] == [1, 1]
+    own = clouds.ask("Site1", "/v2.0/networks", {"networks": [{"name": "two"}, {"name": "three"}]}, None, "network")
+    assert own.status == 201 and [len(cloud.items) for cloud in clouds.sites.values()] == [3, 1]
