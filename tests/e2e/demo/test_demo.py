@@ -12,6 +12,7 @@ import demo_process
 import pytest
 from demo_process import BOUND_S, SERVICES, ask, children_of, free_base, is_running, wait_for
 from ports import is_free
+from processes import hold
 
 # ---- it starts --------------------------------------------------------------------------------------------------------
 
@@ -151,7 +152,7 @@ def test_killed_demo_leaves_no_process(start):
 def test_second_signal_does_not_wait(start):
     """A service that hangs is killed after a while, or at once when the user asks again."""
     demo = start(sites=1)
-    os.kill(demo.pid_of("Site1", "image"), signal.SIGSTOP)
+    hold(demo.pid_of("Site1", "image"))
     demo.process.send_signal(signal.SIGTERM)
     wait_for(lambda: not is_running(demo.pid_of("Site1", "agent")), "the end of the agent")
     demo.process.send_signal(signal.SIGTERM)
@@ -160,7 +161,7 @@ def test_second_signal_does_not_wait(start):
 
 def test_hanging_service_is_killed(start):
     demo = start(sites=1)
-    os.kill(demo.pid_of("Site1", "compute"), signal.SIGSTOP)
+    hold(demo.pid_of("Site1", "compute"))
     demo.stop()
 
 

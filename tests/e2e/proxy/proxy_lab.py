@@ -20,6 +20,7 @@ import threading
 import time
 
 from ports import free_port
+from processes import hold
 
 PATIENCE_S = float(os.environ.get("CHEOPS_PATIENCE_S", "30"))
 
@@ -493,7 +494,10 @@ class Agent:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def signal(self, number):
-        self.process.send_signal(number)
+        if number == signal.SIGSTOP:
+            hold(self.process.pid)
+        else:
+            self.process.send_signal(number)
 
     def reload(self, by_signal=True):
         """True if the file was applied."""

@@ -13,6 +13,7 @@ import threading
 import pytest
 
 import proxy_lab
+from processes import hold
 from proxy_lab import PATIENCE_S, Broken, request
 
 SCRIPT = pathlib.Path(__file__).with_name("staged_service.py")
@@ -35,7 +36,10 @@ class Process:
         assert self.process.stdout.readline().decode().strip() == line
 
     def signal(self, number):
-        self.process.send_signal(number)
+        if number == signal.SIGSTOP:
+            hold(self.process.pid)
+        else:
+            self.process.send_signal(number)
 
     def stop(self):
         self.process.kill()

@@ -113,7 +113,7 @@ def test_a_body_that_stops(start, service):
 
 def test_a_body_that_comes_slowly_but_comes(start, service):
     """Longer in all than the idle time; on a new connection to the service, and on one that was used before."""
-    agent = start(small(service, idle="600ms"))
+    agent = start(small(service, idle="1s"))
     service.answer = lambda message: response(body=message.body)
     with agent.client() as wire:
         for _ in range(2):

@@ -18,6 +18,7 @@ for neighbour in (".", "demo"):
 import demo_process  # noqa: E402
 import mesh_maker  # noqa: E402
 from demo_process import ask, wait_for  # noqa: E402, F401
+from processes import hold  # noqa: E402
 
 CHEOPS = demo_process.CHEOPS
 SAMPLE = CHEOPS.parent / "cheops-sample"
@@ -74,7 +75,7 @@ class Site:
         demo_process.no_sanitizer_spoke(self.log())
 
     def pause(self):
-        self.agent.send_signal(signal.SIGSTOP)
+        hold(self.agent.pid)
 
     def go_on(self):
         self.agent.send_signal(signal.SIGCONT)

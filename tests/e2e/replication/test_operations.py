@@ -12,6 +12,7 @@ import pytest
 from api_description import OPENAPI, SEEN, check_answer
 
 from demo_process import BOUND_S, Demo, ask, is_running, wait_for
+from processes import hold
 
 ALL = "Site1 & Site2 & Site3"
 SITES = ("Site1", "Site2", "Site3")
@@ -47,10 +48,7 @@ class Paused:
         self.pid = demo.pid_of(site, "agent")
 
     def __enter__(self):
-        os.kill(self.pid, signal.SIGSTOP)
-        # On a busy machine its other threads run on until the one that gets the signal is scheduled.
-        wait_for(lambda: all(path.read_text().rpartition(")")[2].split()[0] == "T"
-                             for path in pathlib.Path(f"/proc/{self.pid}/task").glob("*/stat")), "all its threads to stop")
+        hold(self.pid)
 
     def __exit__(self, *_):
         os.kill(self.pid, signal.SIGCONT)

@@ -3,6 +3,7 @@ import os
 import signal
 
 from demo_process import ask, wait_for
+from processes import hold
 from test_operations import ALL, SITES, Paused, api, follow, make, states
 
 
@@ -29,7 +30,7 @@ def test_but_not_for_ever(demo):
 
 def test_nobody_waits_for_a_service_that_is_slow(demo):
     pid = demo.pid_of("Site1", "network")
-    os.kill(pid, signal.SIGSTOP)
+    hold(pid)
     try:
         answer = ask(demo.url("Site1", "network") + "/pools", "POST", {"Scope": ALL, "Prefer": "respond-async"},
                      json_body={"name": "later", "size": 4})

@@ -1,11 +1,10 @@
 """Scenarios of the literature, with real processes and lines that are cut: what docs/replication-order.md promises."""
 import concurrent.futures
 import itertools
-import os
-import signal
 
 import pytest
 
+from processes import hold
 from scenes import Scene, next_millisecond
 from wan_lab import Lab, wait_for
 
@@ -188,7 +187,7 @@ def test_a_service_that_is_stopped(scene):
 def test_a_service_that_dies_in_the_middle(scene):
     """Nobody knows whether it did what it was asked, and the user is told so; in the end all have it, or none."""
     path = scene.make_everywhere("dying", size=1)
-    os.kill(scene.lab.pid("Site1", "network"), signal.SIGSTOP)
+    hold(scene.lab.pid("Site1", "network"))
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         asked = pool.submit(scene.ask, "Site1", "PATCH", path, {"size": 2})
         scene.lab.wait_metric("Site1", "cheops_replica_running", 0)

@@ -11,6 +11,7 @@ import mesh_maker
 import sample_services
 from demo_process import BOUND_S, CHEOPS, Answer, ask, environment, no_sanitizer_spoke, wait_for
 from ports import free_port
+from processes import hold
 
 
 class Agent:
@@ -42,7 +43,10 @@ class Agent:
         return next(int(line.split()[1]) for line in text.splitlines() if line.startswith(name + " "))
 
     def signal(self, number):
-        self.process.send_signal(number)
+        if number == signal.SIGSTOP:
+            hold(self.process.pid)
+        else:
+            self.process.send_signal(number)
 
     def kill(self):
         self.process.kill()
