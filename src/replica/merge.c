@@ -94,7 +94,7 @@ struct replica_op_id merge_successor(struct replica *replica, const struct repli
 {
 	if (merge_moved(replica, &op))
 		return op;
-	bool create = op.site == alias->merge.site && op.number == 1;
+	bool create = op.site == alias->merge.site && op.number == 1 && alias->winner != 0;
 	return create ? (struct replica_op_id){alias->alias, alias->winner, 1} : alias->merge;
 }
 
@@ -138,8 +138,14 @@ static struct replicant *loser_of(struct replicant *a, struct replicant *b)
 	if (a->kind != REPLICANT_LIVE || b->kind != REPLICANT_LIVE || !is_alike(a, b))
 		return NULL;
 	const struct op *x = create_of(a), *y = create_of(b);
-	if (!x || !y || lane_ends_deleted(a) || lane_ends_deleted(b))
+	if ((!x && !y) || lane_ends_deleted(a) || lane_ends_deleted(b))
 		return NULL;
+	if (!x || !y) {
+		/* A create that everybody has run and forgotten is earlier than any that is known: who issued this one has deleted that
+		 * other one before, or that delete has lost since. */
+		const struct replicant *old = x ? b : a;
+		return vector_is_zero(old->base, old->members_count) ? NULL : x ? a : b;
+	}
 	bool first = x->stamp != y->stamp ? x->stamp < y->stamp : x->member < y->member;
 	return first ? b : a;
 }
@@ -396,7 +402,7 @@ static bool look_at_pair(struct replica *replica, struct replicant *r, struct re
 	const struct op *create = create_of(winner);
 	lane_raise_handled(winner);
 	/* The merge has to come after the create everywhere: it was run here, or is taken for it. */
-	if (!own_report(loser)->created && winner->handled[create->member] < create->number)
+	if (create && !own_report(loser)->created && winner->handled[create->member] < create->number)
 		return false;
 	if (is_busy(r) || is_busy(other)) {
 		name_wait(replica, other, r);
@@ -436,7 +442,9 @@ static bool take_merge(struct replica *replica, struct replicant *winner, const 
 	struct replica_op_id merge = op_id(winner, op->member, op->number);
 	int code = replicant_load(replica, id, &loser);
 	if (code == ERR_NOT_FOUND) {
-		become_alias(replica, winner, replicant_new(replica, id), merge); /* it never came here */
+		loser = replicant_new(replica, id); /* it never came here */
+		become_alias(replica, winner, loser, merge);
+		references_wake(replica, loser);
 		return true;
 	}
 	if (code != 0 || loser->kind != REPLICANT_LIVE || !is_alike(winner, loser))
@@ -490,6 +498,6 @@ void merge_reset(struct replicant *r, const struct op *op, bool as_replace)
 	              (op->effect == ORDER_REPLACE && op->facet == 0 && order_resets(&r->rules, &it));
 	if (!own_report(r)->foreign || !resets)
 		return;
-	own_report(r)->foreign = false;
+	own_report(r)->foreign = own_report(r)->stuck = false; /* if it is for another reason, that is found out anew */
 	r->report_dirty = r->lane_dirty = true;
 }

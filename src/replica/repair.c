@@ -84,13 +84,26 @@ static bool has_foreign(const struct replicant *r)
 	return false;
 }
 
+static bool has_met(const struct replicant *r, uint32_t member)
+{
+	const struct report *report = &r->members[member].report;
+	if (member == r->self || r->members[member].removed)
+		return true;
+	if (!vector_equal(r->members[member].has, r->known, r->members_count))
+		return false;
+	/* It has carried out the merges, too: what that makes it issue has stamps of before. */
+	for (uint32_t i = 0; i < r->ops_count && !report->stuck; i++)
+		if ((r->ops[i]->flags & OP_MERGE) && report->settled[r->ops[i]->member] < r->ops[i]->number)
+			return false;
+	return true;
+}
+
 static bool must_meet(const struct replicant *r)
 {
-	bool same = true;
-	for (uint32_t i = 0; i < r->members_count; i++)
-		same = same &&
-		       (i == r->self || r->members[i].removed || vector_equal(r->members[i].has, r->known, r->members_count));
-	return !same && has_foreign(r);
+	bool met = true;
+	for (uint32_t i = 0; i < r->members_count && met; i++)
+		met = has_met(r, i);
+	return !met && has_foreign(r);
 }
 
 /* `heard_us`: when one of those was heard last who cannot be reached now, and would be waited for. */

@@ -52,6 +52,7 @@ struct choir_options {
 	uint32_t actions;    /* of users, creates not counted */
 	uint32_t types;      /* as bits of enum choir_kind */
 	bool names;          /* two users may choose the same name while apart */
+	bool rivals;         /* several do, for the same members (choir_names.c) */
 	bool losing_deletes; /* some descriptions say so */
 	bool wild;           /* random resolutions for all pairs of classes */
 	bool weak;           /* some replicants are */
@@ -107,7 +108,7 @@ struct choir_replicant {
 	struct choir_op *ops;
 	uint32_t ops_count, ops_capacity;
 	bool repaired;
-	bool conflict;                   /* of names: it became one with another */
+	bool conflict;                   /* of names: it may become one with another */
 	uint32_t dismissed[CHOIR_SITES]; /* by a person: how many */
 };
 
@@ -324,6 +325,11 @@ void choir_answered(struct choir *choir, struct choir_site *it, const struct cho
 void choir_users_lose(struct choir *choir, struct choir_site *it);
 /* People look at what is rejected or in doubt; `all`: at everything. */
 void choir_judge(struct choir *choir, bool all);
+
+/* choir_names.c */
+void choir_names_draw(const struct choir *choir, struct choir_replicant *it);
+void choir_names_action(const struct choir *choir, struct sim_random *random, struct choir_action *action);
+bool choir_names_converged(struct choir *choir, struct buf *why, uint32_t *of);
 
 /* choir_fault.c */
 void choir_fault_begin(struct choir *choir, uint32_t number);

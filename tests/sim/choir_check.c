@@ -215,7 +215,10 @@ void choir_check_commit(struct choir *choir, struct choir_site *it)
 		         must_be_member, &keeper);
 		if (change->table != REPLICA_OPERATIONS)
 			continue;
-		if (!choir_peek(choir, choir_row_key(change->after), choir_row_value(change->after), &op, &replicant))
+		bool sound = choir_peek(choir, choir_row_key(change->after), choir_row_value(change->after), &op, &replicant);
+		if (replicant != CHOIR_NOBODY && choir->replicants[replicant].conflict)
+			continue;
+		if (!sound)
 			choir_violation(choir, CHOIR_NOBODY, "s%" PRIu32 ": a row of an operation makes no sense", it->number);
 		else if (!choir_peek_withheld(op.number))
 			note_op(choir, it, &op, replicant);
@@ -324,7 +327,8 @@ void choir_check_task(struct choir *choir, struct choir_site *it, struct replica
 {
 	uint32_t replicant = choir_replicant_of(choir, id.replicant);
 	struct choir_request request;
-	if (replicant == CHOIR_NOBODY || choir->replicants[replicant].weak || !choir_request_parse(body, &request))
+	if (replicant == CHOIR_NOBODY || choir->replicants[replicant].weak || choir->replicants[replicant].conflict ||
+	    !choir_request_parse(body, &request))
 		return;
 	struct choir_replicant *of = &choir->replicants[replicant];
 	note_own_states(choir, it);

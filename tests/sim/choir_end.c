@@ -392,7 +392,9 @@ bool choir_converged(struct choir *choir, struct buf *why, uint32_t *of)
 	CHECK(exceptions != NULL);
 	bool right = check_busy(&lack);
 	for (uint32_t i = 0; i < choir->replicants_count && right; i++)
-		right = choir->replicants[i].weak || check_replicant(&lack, &choir->replicants[i], &exceptions[i]);
+		right = choir->replicants[i].weak || choir->replicants[i].conflict ||
+		        check_replicant(&lack, &choir->replicants[i], &exceptions[i]);
+	right = right && choir_names_converged(choir, why, of);
 	right = right && check_left_over(&lack, exceptions);
 	free(exceptions);
 	return right;
@@ -424,7 +426,7 @@ static void check_gone(struct choir *choir, struct choir_site *it, enum replica_
 		const struct choir_table *operations = &it->rows.tables[REPLICA_OPERATIONS];
 		if (at < operations->count && memcmp(operations->rows[at]->bytes, id.bytes, sizeof(id.bytes)) == 0)
 			continue;
-		if (number != CHOIR_NOBODY && !choir->replicants[number].weak && is_deleted(choir, &choir->replicants[number]))
+		if (number != CHOIR_NOBODY && !choir->replicants[number].weak && !choir->replicants[number].conflict && is_deleted(choir, &choir->replicants[number]))
 			choir_violation(choir, number, "s%" PRIu32 " still remembers what is gone, in table %d", it->number,
 			                (int)table);
 	}

@@ -180,7 +180,7 @@ static void note_exception(struct choir *choir, const struct choir_site *it, con
 
 static void host_event(void *context, const struct replica_event *event)
 {
-	static const char *const kinds[] = {"operation", "replicant", "repaired", "conflict"};
+	static const char *const kinds[] = {"operation", "replicant", "repaired", "conflict", "merged"};
 	struct choir_site *it = context;
 	struct choir *choir = it->choir;
 	int64_t *before = sim_alloc_account(NULL);

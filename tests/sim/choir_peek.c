@@ -20,6 +20,7 @@ bool choir_peek(const struct choir *choir, struct str key, struct str row, struc
 	struct replica_op_id id;
 	struct op_row parsed;
 	*op = (struct choir_op){0};
+	*replicant = CHOIR_NOBODY;
 	if (!op_key_parse(key, &id) || op_row_parse(row, &parsed, NULL) != 0)
 		return false;
 	*replicant = choir_replicant_of(choir, id.replicant);

@@ -119,6 +119,8 @@ static void draw_replicant(struct choir *choir, uint32_t number)
 		it->name = choir->options.names ? 1 + (uint32_t)sim_random_below(&random, NAMES) : 1000 + number;
 	if (choir_types[it->kind].refers)
 		it->refers = draw_reference(choir, it);
+	if (choir->options.rivals)
+		choir_names_draw(choir, it);
 }
 
 static bool is_referred_to(const struct choir *choir, uint32_t number)
@@ -182,6 +184,8 @@ static void draw_action(struct choir *choir, struct sim_random *random, uint32_t
 		action->request.value.entries[0] = action->request.token;
 		action->request.value.entries_count = 1;
 	}
+	if (choir->options.rivals)
+		choir_names_action(choir, random, action);
 }
 
 /* The same once more: he got no answer, or pressed the button twice. */
@@ -340,7 +344,7 @@ static void acknowledge(struct choir *choir, struct choir_site *it, struct choir
 	action->acknowledged = true;
 	action->op = op;
 	choir->figures.acknowledged++;
-	if (replicant->weak || action->request.verb == CHOIR_VERBS)
+	if (replicant->weak || replicant->conflict || action->request.verb == CHOIR_VERBS)
 		return;
 	uint32_t member = choir_member_of(replicant, it->number);
 	for (uint32_t i = 0; i < replicant->ops_count; i++) {
@@ -412,7 +416,7 @@ static enum replica_verdict decide(struct choir *choir, struct choir_site *it, c
 		return REPLICA_RETRY;
 	if (token->effect[it->number])
 		return REPLICA_HAPPENED;
-	return dice < 70 ? REPLICA_RETRY : REPLICA_DISMISS;
+	return dice < 70 || choir->options.rivals ? REPLICA_RETRY : REPLICA_DISMISS;
 }
 
 static void take_away(struct choir_site *it, uint32_t replicant)

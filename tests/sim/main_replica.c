@@ -34,6 +34,7 @@ static const char usage[] =
 	"  --types LIST        of these types only: counter,log...\n"
 	"  --loss SHARE        of the messages in good weather (0.005)\n"
 	"  --names             users may choose the same name at once\n"
+	"  --rivals            several users choose the same name, for the same sites, and all add to it\n"
 	"  --losing-deletes    some descriptions say that a delete loses\n"
 	"  --wild              descriptions with any resolution of concurrent operations\n"
 	"  --weak              some resources are\n"
@@ -57,7 +58,7 @@ static void put_command(void *context, struct buf *out)
 		return;
 	}
 	buf_printf(out, " --replicants %" PRIu32 " --actions %" PRIu32 " --loss %g%s%s%s%s", choir->replicants,
-	           choir->actions, choir->weather.loss, choir->names ? " --names" : "",
+	           choir->actions, choir->weather.loss, choir->names ? " --names" : choir->rivals ? " --rivals" : "",
 	           choir->losing_deletes ? " --losing-deletes" : "", choir->wild ? " --wild" : "",
 	           choir->weak ? " --weak" : "");
 	if (settings->kinds)
@@ -166,6 +167,7 @@ enum {
 	OPTION_TYPES,
 	OPTION_LOSS,
 	OPTION_NAMES,
+	OPTION_RIVALS,
 	OPTION_LOSING,
 	OPTION_WILD,
 	OPTION_WEAK,
@@ -190,6 +192,7 @@ static const struct option options[] = {
 	{"types", required_argument, NULL, OPTION_TYPES},
 	{"loss", required_argument, NULL, OPTION_LOSS},
 	{"names", no_argument, NULL, OPTION_NAMES},
+	{"rivals", no_argument, NULL, OPTION_RIVALS},
 	{"losing-deletes", no_argument, NULL, OPTION_LOSING},
 	{"wild", no_argument, NULL, OPTION_WILD},
 	{"weak", no_argument, NULL, OPTION_WEAK},
@@ -250,6 +253,7 @@ static void set(struct settings *settings, int option, const char *value)
 		break;
 	case OPTION_LOSS: choir->weather.loss = sim_option_share(value); break;
 	case OPTION_NAMES: choir->names = true; break;
+	case OPTION_RIVALS: choir->rivals = true; break;
 	case OPTION_LOSING: choir->losing_deletes = true; break;
 	case OPTION_WILD: choir->wild = true; break;
 	case OPTION_WEAK: choir->weak = true; break;

@@ -2,7 +2,6 @@
 import http.client
 import json
 import os
-import pathlib
 import signal
 import socket
 import urllib.parse

@@ -388,6 +388,102 @@ static void test_in_doubt(void **state)
 	world_free(world);
 }
 
+static const char sha[32] = "0123456789abcdef0123456789abcde";
+
+/* A body that was spooled for the loser is kept for what its operation became, and fetched by who lacks it. */
+static void test_blob(void **state)
+{
+	(void)state;
+	struct world *world = world_new(2);
+	world_cut(world, 1);
+	world_create(world, 0, 1, 3, "create 100 @x/a");
+	world_go(world, SECOND);
+	world_create(world, 1, 2, 3, "create 500 @x/b");
+	world_go(world, SECOND);
+	struct replica_submission upload = {
+		.replicant = world_id(2),
+		.class = world_class("set"),
+		.request = {.head = STR("set 700"), .blob = str_make(sha, sizeof(sha)), .blob_bytes = 1 << 20}};
+	world_submit(world, 1, &upload);
+	world_go(world, SECOND);
+	world_cut(world, 0);
+	world_go(world, MINUTE);
+	assert_int_equal(leads_to(world, 0, 2), 1);
+	assert_int_equal(world->sites[1].drops, 0);
+	assert_int_equal(world->sites[0].fetched.from, world->sites[1].id);
+	replica_fetched(world->sites[0].replica, str_make(sha, sizeof(sha)), world->now);
+	world_go(world, MINUTE);
+	assert_all(world, 1, 700, '-');
+	assert_quiet(world);
+	assert_rows(world, REPLICA_BLOBS, 0);
+	assert_int_equal(world->sites[1].drops, 1);
+	world_free(world);
+}
+
+/* What refers to the id that lost waits until it is known what became of it. */
+static void test_reference(void **state)
+{
+	(void)state;
+	struct world *world = world_new(3);
+	struct replica_id loser = world_id(2);
+	world_create(world, 1, 9, 7, "create 1");
+	world_go(world, 5 * SECOND);
+	world_cut(world, 1);
+	world_create(world, 0, 1, 7, "create 100 @x/a");
+	world_go(world, SECOND);
+	world_create(world, 1, 2, 7, "create 500 @x/b");
+	world_go(world, 5 * SECOND);
+	struct replica_submission refers = {
+		.replicant = world_id(9),
+		.class = world_class("set"),
+		.request = {.head = STR("set 5"), .references = &loser, .references_count = 1}};
+	world_submit(world, 1, &refers);
+	world_go(world, 5 * SECOND);
+	assert_int_equal(world_item(world, 2, 9)->value, 5);
+	world_cut(world, 0);
+	world_go(world, 2 * MINUTE);
+	assert_int_equal(world_item(world, 0, 9)->value, 5);
+	assert_int_equal(leads_to(world, 0, 2), 1);
+	world_free(world);
+}
+
+/* A session that had seen the loser is met at once; the same Idempotency-Key gets the same answer, by its old id. */
+static void test_session_and_key(void **state)
+{
+	(void)state;
+	struct world *world = world_new(2);
+	struct buf session = {0};
+	struct arena arena;
+	arena_init(&arena, 0);
+	world_cut(world, 1);
+	world_create(world, 0, 1, 3, "create 100 @x/a");
+	world_go(world, SECOND);
+	world_create(world, 1, 2, 3, "create 500 @x/b");
+	world_go(world, SECOND);
+	struct replica_submission add = {.replicant = world_id(2),
+	                                 .class = world_class("add"),
+	                                 .request = {.head = STR("add 20")},
+	                                 .key = STR("user key")};
+	uint64_t first = world_submit(world, 1, &add);
+	world_go(world, SECOND);
+	replica_session_put(world->sites[1].replica, world_id(2), &session);
+	assert_false(replica_session_met(world->sites[0].replica, buf_str(&session)));
+	world_cut(world, 0);
+	world_go(world, MINUTE);
+	assert_true(replica_session_met(world->sites[0].replica, buf_str(&session)));
+	uint64_t again = world_submit(world, 1, &add);
+	world_go(world, SECOND);
+	assert_true(world->answers[again].answer.repeated);
+	assert_int_equal(world->answers[again].answer.op.number, world->answers[first].answer.op.number);
+	assert_memory_equal(&world->answers[again].answer.op.replicant, (struct replica_id[]){world_id(2)}, 16);
+	struct replica_op_view view = world_look_op(world, 1, world->answers[again].answer.op, &arena);
+	assert_memory_equal(&view.superseded_by.replicant, (struct replica_id[]){world_id(1)}, 16);
+	assert_all(world, 1, 120, 'a');
+	buf_free(&session);
+	arena_free(&arena);
+	world_free(world);
+}
+
 /* ---- By chance --------------------------------------------------------------------------------------------------------------- */
 
 enum { NAMES = 2, REPLICANTS = 5, STEPS = 70 };
@@ -463,7 +559,7 @@ static void disturb(struct history *history)
 	struct world *world = history->world;
 	struct chance *chance = &history->chance;
 	uint32_t site = draw(chance, world->sites_count), other = draw(chance, world->sites_count);
-	switch (draw(chance, history->services ? 9 : 6)) {
+	switch (draw(chance, history->services ? 10 : 6)) {
 	case 0:
 	case 1: world_cut(world, draw(chance, 1u << world->sites_count)); break;
 	case 2: world_cut(world, 0); break;
@@ -478,6 +574,7 @@ static void disturb(struct history *history)
 	case 6: world->sites[site].mode = SERVICE_FINE; break;
 	case 7: world->sites[site].mode = SERVICE_DOWN; break;
 	case 8: world->sites[site].mode = SERVICE_LOSES_ANSWERS; break;
+	case 9: world->sites[site].mode = SERVICE_LOSES_REQUESTS; break;
 	}
 }
 
@@ -710,6 +807,9 @@ int main(void)
 		cmocka_unit_test(test_winner_deleted),
 		cmocka_unit_test(test_winner_deleted_meanwhile),
 		cmocka_unit_test(test_in_doubt),
+		cmocka_unit_test(test_blob),
+		cmocka_unit_test(test_reference),
+		cmocka_unit_test(test_session_and_key),
 		cmocka_unit_test(test_exactly_once),
 		cmocka_unit_test(test_exactly_once_with_services),
 		cmocka_unit_test(test_everything),
