@@ -10,6 +10,7 @@
  *   upload     POST /bytes, of `bytes`
  *
  *   header='Name: value'    sent with each request, besides Host, User-Agent and Accept; may be given twice
+ *   path=/...               asked for by `requests` and `idle` (/)
  *   cpu=PID,PID...          processes whose CPU time is read at both ends of the measured interval
  *
  * It prints lines `KEY VALUE`. An answer other than 200 with ANSWER_BYTES bytes, a connection that is closed, or ten
@@ -44,11 +45,13 @@ struct options {
 	double warmup, seconds;
 	uint64_t count, bytes;
 	char headers[1024];
+	const char *path;
 	int cpus_count;
 	pid_t cpus[CPUS_MAX];
 };
 
-static struct options options = {.connections = 32, .warmup = 0.5, .seconds = 5, .count = 100000000, .bytes = 1 << 30};
+static struct options options = {
+	.path = "/", .connections = 32, .warmup = 0.5, .seconds = 5, .count = 100000000, .bytes = 1 << 30};
 static char request[2048];
 static size_t request_length;
 
@@ -401,6 +404,8 @@ static void options_read(int argc, char **argv)
 			options.count = (uint64_t)number(value, 1, 1e12);
 		else if (key == 6 && memcmp(argv[i], "bytes=", key) == 0)
 			options.bytes = (uint64_t)number(value, 1, (double)BYTES_MAX);
+		else if (key == 5 && memcmp(argv[i], "path=", key) == 0 && strlen(value) < 200)
+			options.path = value;
 		else if (key == 4 && memcmp(argv[i], "cpu=", key) == 0)
 			options_cpus(value);
 		else if (key == 7 && memcmp(argv[i], "header=", key) == 0 &&
@@ -413,7 +418,8 @@ static void options_read(int argc, char **argv)
 
 static void request_make(void)
 {
-	char line[64] = "GET / HTTP/1.1", length[64] = "";
+	char line[256], length[64] = "";
+	snprintf(line, sizeof(line), "GET %s HTTP/1.1", options.path);
 	if (strcmp(options.mode, "download") == 0) {
 		snprintf(line, sizeof(line), "GET /bytes/%llu HTTP/1.1", (unsigned long long)options.bytes);
 	} else if (strcmp(options.mode, "upload") == 0) {

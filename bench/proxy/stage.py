@@ -64,9 +64,9 @@ class Process:
 class Stage:
     """What is running now, and the folder that it uses; leaving it removes both."""
 
-    def __init__(self, nice=0):
+    def __init__(self, nice=0, under=None):
         self.nice = nice
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cheops-bench-"))
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cheops-bench-", dir=under))
         self.processes = []
         self.next_port = PORTS.start + os.getpid() * 7 % len(PORTS)
 
@@ -101,12 +101,13 @@ class Stage:
         return path
 
     def start(self, name, command, core, **more):
-        """Starts a program on one core. It dies with us, even if we are killed."""
+        """Starts a program on one core, or (None) on any. It dies with us, even if we are killed."""
         libc = ctypes.CDLL(None)
 
         def prepare():
             libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-            os.sched_setaffinity(0, {core})
+            if core is not None:
+                os.sched_setaffinity(0, {core})
             if self.nice != 0:
                 os.setpriority(os.PRIO_PROCESS, 0, self.nice)
                 if os.path.exists("/proc/self/autogroup"):      # where it is the session's niceness that counts

@@ -2,8 +2,11 @@
 
 #include "base/check.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/random.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -50,6 +53,7 @@ static void hold_run(void *context, const struct replica_task *task)
 {
 	struct action *action = action_new(ACTION_RUN);
 	action->run = engine_run_copy(context, task);
+	((struct engine *)context)->runs_held++;
 	engine_hold(context, action);
 }
 
@@ -146,6 +150,7 @@ static struct action *take_actions(struct engine *engine)
 	struct action *first = engine->first;
 	engine->first = NULL;
 	engine->last = &engine->first;
+	engine->runs_held = 0;
 	return first;
 }
 
@@ -209,6 +214,8 @@ static void flush(struct http_task *task)
 {
 	struct engine *engine = (struct engine *)((char *)task - offsetof(struct engine, flush));
 	engine->flushing = false;
+	if (engine->replica)
+		replica_flush(engine->replica, engine_now());
 	if (commit(engine) != 0) {
 		start_over(engine);
 		return;
@@ -222,6 +229,38 @@ static void flush(struct http_task *task)
 	if (engine->replica)
 		set_timer(engine);
 	engine_sessions_review(engine);
+}
+
+static void soon_is_now(struct http_source *source, uint32_t events)
+{
+	struct engine *engine = (struct engine *)((char *)source - offsetof(struct engine, soon));
+	uint64_t times;
+	ssize_t got = read(source->fd, &times, sizeof(times));
+	(void)events;
+	(void)got;
+	engine->soon_set = engine->later_set = false;
+	engine_changed(engine);
+}
+
+static int open_soon(struct engine *engine, struct err *err)
+{
+	engine->soon.ready = soon_is_now;
+	engine->soon.fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (engine->soon.fd < 0)
+		return err_set(err, ERR_IO, "cannot make a timer: %s", strerror(errno));
+	return http_loop_add(engine->loop, &engine->soon, EPOLLIN, err);
+}
+
+void engine_changed_soon(struct engine *engine)
+{
+	bool runs = engine->runs_held > 0;
+	struct itimerspec when = {.it_value.tv_nsec = (runs ? ENGINE_SOON_MS : ENGINE_LATER_MS) * 1000000L};
+	if (engine->flushing || engine->soon_set || (engine->later_set && !runs))
+		return;
+	if (timerfd_settime(engine->soon.fd, 0, &when, NULL) != 0)
+		engine_changed(engine);
+	engine->soon_set = runs;
+	engine->later_set = !runs;
 }
 
 void engine_changed(struct engine *engine)
@@ -349,7 +388,7 @@ static void take_message(struct http_task *task)
 	struct engine *engine = errand->engine;
 	if (engine->replica) {
 		replica_receive(engine->replica, errand->from, buf_str(&errand->message), engine_now());
-		engine_changed(engine);
+		engine_changed_soon(engine);
 	}
 	buf_free(&errand->message);
 	free(errand);
@@ -377,6 +416,8 @@ static int start_replica(struct engine *engine, struct err *err)
 	struct replica_options options = replica_options_default();
 	options.self = engine->options.self;
 	options.hash_key = engine->options.hash_key;
+	options.batched = true;
+	options.loaded_most = ENGINE_LOADED;
 	struct replica_host host = {.context = engine,
 	                            .get = engine_row_get,
 	                            .put = engine_row_put,
@@ -462,6 +503,8 @@ static void release(struct engine *engine)
 	if (engine->loop)
 		http_loop_free(engine->loop);
 	pthread_mutex_destroy(&engine->spools_lock);
+	if (engine->soon.fd >= 0)
+		close(engine->soon.fd);
 	if (engine->blobs >= 0)
 		close(engine->blobs);
 	if (engine->store)
@@ -484,6 +527,7 @@ int engine_open(struct engine **out, const struct engine_options *options, struc
 	pthread_mutex_init(&engine->figures_lock, NULL);
 	engine_changes_start(engine);
 	engine->blobs = -1;
+	engine->soon.fd = -1;
 	pthread_mutex_init(&engine->spools_lock, NULL);
 	struct store_options store = {
 		.schema = &engine_schema, .folder = options->folder, .bytes_most = options->bytes_most};
@@ -495,6 +539,8 @@ int engine_open(struct engine **out, const struct engine_options *options, struc
 		code = engine_blobs_open(engine, err);
 	if (code == 0)
 		code = http_loop_new(&engine->loop, err);
+	if (code == 0)
+		code = open_soon(engine, err);
 	if (code == 0)
 		code = http_loop_new(&engine->disk, err);
 	if (code == 0) {

@@ -17,8 +17,11 @@
 enum {
 	ENGINE_ANSWER_MS = 60000,      /* for a service to answer, if nothing else is configured */
 	ENGINE_AGAIN_MS = 1000,        /* from a store that refused to the next attempt */
+	ENGINE_SOON_MS = 5,            /* operations of others, committed with company, or by then */
+	ENGINE_LATER_MS = 25,          /* what nobody waits for: acknowledgements, reports */
 	ENGINE_PEER_MS = 20000,        /* for another agent to take a message */
 	ENGINE_ANSWER_BYTES = 8 << 20, /* of a service's answer to an operation */
+	ENGINE_LOADED = 4096,          /* replicants in memory, of about 1 kB, that nothing keeps there */
 	ENGINE_FETCHES = 4,            /* blobs that come at a time */
 	ENGINE_BLOB_BYTES = 32,        /* a SHA-256 */
 	ENGINE_BLOB_NAME_BYTES = 2 * ENGINE_BLOB_BYTES + 1,
@@ -256,7 +259,10 @@ struct engine {
 	struct err failure;            /* of the session: it cannot be committed */
 	struct action *first, **last;
 	struct http_task flush;
-	bool flushing; /* it is posted */
+	bool flushing;           /* it is posted */
+	struct http_source soon; /* a timer of the kernel, since those of the loop are coarse */
+	bool soon_set, later_set;
+	uint32_t runs_held; /* actions that run something */
 
 	struct ticket *tickets;
 	uint64_t tickets_made;
@@ -295,6 +301,9 @@ struct engine {
 struct replica_now engine_now(void);
 /* After anything was told to the replica: what it asked for is done once it is durable. */
 void engine_changed(struct engine *engine);
+/* The same, for what no user here waits for: within ENGINE_SOON_MS if something is to run, else ENGINE_LATER_MS. A commit costs the disk as much for one operation as for a
+ * hundred, and those of users have to wait for it. */
+void engine_changed_soon(struct engine *engine);
 void engine_hold(struct engine *engine, struct action *action);
 
 /* rows.c: the tables of src/replica in src/store. */
@@ -328,6 +337,8 @@ int engine_secret_make(const struct glue_service *service, struct str fields, st
 int engine_secret_show(const struct run *run, struct buf *fields, struct err *err);
 
 /* submit.c */
+/* `resolutions`: LIMIT_REPLICA_CLASSES squared. */
+void engine_rules(const struct glue_type *type, uint8_t *resolutions, struct order_rules *rules);
 struct replica_class engine_class(const struct glue_operation *operation);
 void engine_answer_ticket(struct engine *engine, const struct replica_answer *answer);
 struct ticket *engine_ticket(struct engine *engine, uint64_t number);

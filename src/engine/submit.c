@@ -330,7 +330,7 @@ struct replica_class engine_class(const struct glue_operation *operation)
 }
 
 /* How concurrent operations of this type are resolved: it stays so for the life of the replicant. */
-static void make_rules(const struct glue_type *type, uint8_t *resolutions, struct order_rules *rules)
+void engine_rules(const struct glue_type *type, uint8_t *resolutions, struct order_rules *rules)
 {
 	uint32_t count = glue_operations_count(type);
 	for (uint32_t x = 0; x < count; x++) {
@@ -379,7 +379,7 @@ void engine_ticket_go(struct ticket *ticket)
 	                                .members_count = request->members_count,
 	                                .consistency = request->consistency};
 	if (request->members_count > 0) {
-		make_rules(ticket->match.type, resolutions, &create.rules);
+		engine_rules(ticket->match.type, resolutions, &create.rules);
 		create.ids_in_collection = glue_type_ids_in_collection(ticket->match.type);
 		create.rules.create_replays = glue_operation_replays(ticket->match.operation);
 		if (glue_type_names_unique(ticket->match.type))

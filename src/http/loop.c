@@ -81,10 +81,12 @@ void http_loop_post(struct http_loop *loop, struct http_task *task)
 {
 	task->next = NULL;
 	pthread_mutex_lock(&loop->lock);
+	bool first = !loop->posted;
 	*loop->posted_end = task;
 	loop->posted_end = &task->next;
 	pthread_mutex_unlock(&loop->lock);
-	wake(loop);
+	if (first) /* else somebody has woken it, and it has not taken the list yet */
+		wake(loop);
 }
 
 static void run_posted(struct http_loop *loop)

@@ -150,7 +150,8 @@ static void leave(struct replica *replica)
 	do_work(replica);
 	if (replica->broken)
 		return;
-	peers_flush(replica);
+	if (!replica->options.batched)
+		peers_flush(replica);
 	save_meta(replica);
 	replicants_trim(replica);
 }
@@ -166,7 +167,8 @@ struct replica_options replica_options_default(void)
 	                                .tombstone_ms = 24 * 3600000,
 	                                .message_age_ms = 12 * 3600000,
 	                                .clock_ahead_ms = 600000,
-	                                .running_most = 64};
+	                                .running_most = 64,
+	                                .loaded_most = REPLICA_LOADED};
 }
 
 static int read_meta(struct replica *replica, struct err *err)
@@ -329,6 +331,15 @@ void replica_receive(struct replica *replica, site_id from, struct str message, 
 		return;
 	receive_message(replica, from, message);
 	leave(replica);
+}
+
+void replica_flush(struct replica *replica, struct replica_now now)
+{
+	if (!enter(replica, now))
+		return;
+	peers_flush(replica);
+	save_meta(replica);
+	replicants_trim(replica);
 }
 
 void replica_fetched(struct replica *replica, struct str blob, struct replica_now now)

@@ -12,7 +12,7 @@ enum {
 	REPLICA_ROW_VERSION = 2, /* 1 had local ids without their collection */
 	REPLICA_WIRE_VERSION = 1,
 
-	REPLICA_LOADED = 512,           /* replicants in memory that nothing keeps there */
+	REPLICA_LOADED = 512,           /* replicants in memory that nothing keeps there, if nothing else is said */
 	REPLICA_EMIT_BYTES = 256 << 10, /* operations on one replicant in one message, and on the way without an answer */
 	REPLICA_PASS = 512,             /* replicants in one message of a pass over the outbox */
 	REPLICA_TOLD_ANSWERS_BYTES = 64 << 10, /* and of all in one: the others are told without */

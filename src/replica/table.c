@@ -118,7 +118,7 @@ static bool is_pinned(const struct replicant *r)
 void replicants_trim(struct replica *replica)
 {
 	struct replicant *r = replica->oldest;
-	while (r && replica->replicants.count > REPLICA_LOADED) {
+	while (r && replica->replicants.count > replica->options.loaded_most) {
 		struct replicant *newer = r->newer;
 		if (!is_pinned(r))
 			replicant_drop(replica, r);

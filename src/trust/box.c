@@ -15,9 +15,10 @@ enum { NONCE_BYTES = 12, TAG_BYTES = 16 };
 
 _Static_assert((int)TRUST_BOX_EXTRA_BYTES == (int)NONCE_BYTES + (int)TAG_BYTES, "what a box adds");
 
+/* The key is expanded once, for each direction; a box then costs a nonce. To fetch the cipher and set the key for each took
+ * longer than a whole row. */
 struct trust_box {
-	unsigned char key[TRUST_BOX_KEY_BYTES];
-	EVP_CIPHER_CTX *context;
+	EVP_CIPHER_CTX *seals, *opens;
 };
 
 int trust_box_key_make(struct buf *key, struct err *err)
@@ -36,9 +37,13 @@ int trust_box_new(struct trust_box **out, struct str key, struct err *err)
 		return err_set(err, ERR_INVALID, "the key has %zu bytes; it has to have %d", key.length, TRUST_BOX_KEY_BYTES);
 	struct trust_box *box = calloc(1, sizeof(*box));
 	CHECK(box);
-	memcpy(box->key, key.at, key.length);
-	box->context = EVP_CIPHER_CTX_new();
-	CHECK(box->context);
+	box->seals = EVP_CIPHER_CTX_new();
+	box->opens = EVP_CIPHER_CTX_new();
+	CHECK(box->seals && box->opens);
+	const unsigned char *bytes = (const unsigned char *)key.at;
+	bool good = EVP_EncryptInit_ex2(box->seals, EVP_aes_256_gcm(), bytes, NULL, NULL) == 1 &&
+	            EVP_DecryptInit_ex2(box->opens, EVP_aes_256_gcm(), bytes, NULL, NULL) == 1;
+	CHECK(good);
 	*out = box;
 	return 0;
 }
@@ -47,8 +52,8 @@ void trust_box_free(struct trust_box *box)
 {
 	if (!box)
 		return;
-	EVP_CIPHER_CTX_free(box->context);
-	OPENSSL_cleanse(box->key, sizeof(box->key));
+	EVP_CIPHER_CTX_free(box->seals); /* and wipes what it had of the key */
+	EVP_CIPHER_CTX_free(box->opens);
 	free(box);
 }
 
@@ -58,16 +63,16 @@ void trust_box_seal(struct trust_box *box, struct str about, struct str bytes, s
 	int length = 0;
 	CHECK(bytes.length <= INT32_MAX && about.length <= INT32_MAX);
 	bool good = RAND_bytes(nonce, sizeof(nonce)) == 1 &&
-	            EVP_EncryptInit_ex2(box->context, EVP_aes_256_gcm(), box->key, nonce, NULL) == 1 &&
-	            EVP_EncryptUpdate(box->context, NULL, &length, (const unsigned char *)about.at, (int)about.length) == 1;
+	            EVP_EncryptInit_ex2(box->seals, NULL, NULL, nonce, NULL) == 1 &&
+	            EVP_EncryptUpdate(box->seals, NULL, &length, (const unsigned char *)about.at, (int)about.length) == 1;
 	CHECK(good);
 	buf_put(out, str_make((const char *)nonce, sizeof(nonce)));
 	size_t start = out->length;
 	buf_put(out, bytes); /* and is made unreadable where it stands */
 	unsigned char *at = (unsigned char *)out->at + start;
-	good = EVP_EncryptUpdate(box->context, at, &length, at, (int)bytes.length) == 1 &&
-	       EVP_EncryptFinal_ex(box->context, at + length, &length) == 1 &&
-	       EVP_CIPHER_CTX_ctrl(box->context, EVP_CTRL_GCM_GET_TAG, TAG_BYTES, tag) == 1;
+	good = EVP_EncryptUpdate(box->seals, at, &length, at, (int)bytes.length) == 1 &&
+	       EVP_EncryptFinal_ex(box->seals, at + length, &length) == 1 &&
+	       EVP_CIPHER_CTX_ctrl(box->seals, EVP_CTRL_GCM_GET_TAG, TAG_BYTES, tag) == 1;
 	CHECK(good);
 	buf_put(out, str_make((const char *)tag, sizeof(tag)));
 }
@@ -83,12 +88,11 @@ int trust_box_open(struct trust_box *box, struct str about, struct str sealed, s
 	memcpy(tag, sealed.at + sealed.length - TAG_BYTES, sizeof(tag));
 	buf_put(out, str_make(sealed.at + NONCE_BYTES, inner));
 	unsigned char *at = (unsigned char *)out->at + start;
-	bool good =
-		EVP_DecryptInit_ex2(box->context, EVP_aes_256_gcm(), box->key, nonce, NULL) == 1 &&
-		EVP_DecryptUpdate(box->context, NULL, &length, (const unsigned char *)about.at, (int)about.length) == 1 &&
-		EVP_DecryptUpdate(box->context, at, &length, at, (int)inner) == 1 &&
-		EVP_CIPHER_CTX_ctrl(box->context, EVP_CTRL_GCM_SET_TAG, TAG_BYTES, tag) == 1 &&
-		EVP_DecryptFinal_ex(box->context, at + length, &last) == 1;
+	bool good = EVP_DecryptInit_ex2(box->opens, NULL, NULL, nonce, NULL) == 1 &&
+	            EVP_DecryptUpdate(box->opens, NULL, &length, (const unsigned char *)about.at, (int)about.length) == 1 &&
+	            EVP_DecryptUpdate(box->opens, at, &length, at, (int)inner) == 1 &&
+	            EVP_CIPHER_CTX_ctrl(box->opens, EVP_CTRL_GCM_SET_TAG, TAG_BYTES, tag) == 1 &&
+	            EVP_DecryptFinal_ex(box->opens, at + length, &last) == 1;
 	if (good)
 		return 0;
 	out->length = start;
