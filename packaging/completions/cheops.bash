@@ -162,6 +162,19 @@ _cheops_repair() {
     esac
 }
 
+_cheops_webhooks() {
+    local current=$1 previous=$2
+    case $previous in
+        -o | --output) _cheops_words 'table json yaml' "$current" ;;
+        --color) _cheops_words 'auto always never' "$current" ;;
+        -c | --config)
+            _cheops_files "$current"
+            ;;
+        --api) ;;
+        *) _cheops_words '--watch --output --api --config --color --help -w -o -c -h' "$current" ;;
+    esac
+}
+
 _cheops() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
     COMPREPLY=()
@@ -172,10 +185,10 @@ _cheops() {
         previous=${COMP_WORDS[COMP_CWORD - 1]} current=
     fi
     if ((COMP_CWORD == 1)); then
-        _cheops_words 'agent app demo get ops repair scope site sites help --help --version' "$current"
+        _cheops_words 'agent app demo get ops repair scope site sites webhooks help --help --version' "$current"
     elif [[ ${COMP_WORDS[1]} == help ]]; then
         case $previous in
-            help) _cheops_words 'agent app demo get ops repair scope site sites' "$current" ;;
+            help) _cheops_words 'agent app demo get ops repair scope site sites webhooks' "$current" ;;
             app) _cheops_words 'lint explain import' "$current" ;;
             scope) _cheops_words 'fmt check explain tokens' "$current" ;;
             site) _cheops_words 'init token join remove revoke root' "$current" ;;
@@ -196,6 +209,8 @@ _cheops() {
         _cheops_ops "$current" "$previous"
     elif [[ ${COMP_WORDS[1]} == repair ]]; then
         _cheops_repair "$current" "$previous"
+    elif [[ ${COMP_WORDS[1]} == webhooks ]]; then
+        _cheops_webhooks "$current" "$previous"
     elif [[ ${COMP_WORDS[1]} == sites ]]; then
         _cheops_sites "$current" "$previous"
     fi

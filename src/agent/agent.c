@@ -309,6 +309,8 @@ static void set_up_engine(struct engine *engine, struct proxy_config *config, st
 	engine_configure(engine, &(struct engine_setup){.glue = config->glue,
 	                                                .services = wares->services,
 	                                                .services_count = config->services_count,
+	                                                .hooks = config->hooks,
+	                                                .hooks_count = config->hooks_count,
 	                                                .answer_ms = config->timeouts.answer_ms,
 	                                                .api = str_of(config->api.text),
 	                                                .gate = proxy_gate_engine(wares->gate),

@@ -16,11 +16,14 @@ static const struct yaml_format agent_format = {
 };
 
 static const char *const part_names[] = {
-	[AGENT_SITE] = "site",           [AGENT_API] = "api",      [AGENT_PEER] = "peer",
-	[AGENT_ADVERTISE] = "advertise", [AGENT_STATE] = "state",  [AGENT_APPLICATION] = "application",
-	[AGENT_THREADS] = "threads",     [AGENT_LOG] = "log",      [PART_SERVICES] = "services",
-	[PART_SEEDS] = "seeds",          [PART_TAGS] = "tags",     [PART_TIMEOUTS] = "timeouts",
-	[PART_LIMITS] = "limits",        [PART_POLICY] = "policy", NULL,
+	[AGENT_SITE] = "site",        [AGENT_API] = "api",
+	[AGENT_PEER] = "peer",        [AGENT_ADVERTISE] = "advertise",
+	[AGENT_STATE] = "state",      [AGENT_APPLICATION] = "application",
+	[AGENT_THREADS] = "threads",  [AGENT_LOG] = "log",
+	[PART_SERVICES] = "services", [PART_SEEDS] = "seeds",
+	[PART_TAGS] = "tags",         [PART_TIMEOUTS] = "timeouts",
+	[PART_LIMITS] = "limits",     [PART_POLICY] = "policy",
+	[PART_WEBHOOKS] = "webhooks", NULL,
 };
 
 const char *agent_option_name(enum agent_option option)
@@ -222,8 +225,9 @@ static int read_root(void *context, const yaml_node_t *root)
 	struct config_load *load = context;
 	/* In this order: listeners before those who must not name them. */
 	static int (*const read[])(struct config_load *) = {
-		read_site,       read_api,     read_peer,        read_threads, read_log,    read_timeouts, read_limits,
-		config_services, config_state, config_advertise, config_seeds, config_tags, config_policy, config_application};
+		read_site,     read_api,    read_peer,       read_threads,    read_log,
+		read_timeouts, read_limits, config_services, config_state,    config_advertise,
+		config_seeds,  config_tags, config_policy,   config_webhooks, config_application};
 	if (root->type != YAML_MAPPING_NODE)
 		return yaml_fail(&load->yaml, ERR_INVALID, root->start_mark,
 		                 "the file is %s; a configuration is a mapping with the keys `site`, `api`, `services` and "

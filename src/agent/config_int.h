@@ -5,6 +5,7 @@
 #include "agent/config.h"
 #include "base/text.h"
 #include "base/yaml.h"
+#include "engine/ask.h"
 
 /* The parts of the file, in the order in which complaints list them; those of enum agent_option come first. */
 enum config_part {
@@ -14,6 +15,7 @@ enum config_part {
 	PART_TIMEOUTS,
 	PART_LIMITS,
 	PART_POLICY,
+	PART_WEBHOOKS,
 	PARTS_COUNT,
 };
 
@@ -114,5 +116,6 @@ int config_front_tls(struct config_load *load, const struct yaml_entry *entry, s
 int config_instances_tls(struct config_load *load, const struct yaml_entry *entry,
                          struct proxy_service *service); /* config_tls.c */
 int config_policy(struct config_load *load);             /* config_policy.c */
+int config_webhooks(struct config_load *load);           /* config_webhooks.c */
 
 #endif

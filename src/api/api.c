@@ -180,6 +180,7 @@ static const struct api_route routes[] = {
 	{STR_INIT("/cheops/v1/operations/{id}/retry"), STR_INIT("POST"), api_post_retry, NULL, false},
 	{STR_INIT("/cheops/v1/operations/{id}/happened"), STR_INIT("POST"), api_post_happened, NULL, false},
 	{STR_INIT("/cheops/v1/operations/{id}/dismiss"), STR_INIT("POST"), api_post_dismiss, NULL, false},
+	{STR_INIT("/cheops/v1/webhooks"), STR_INIT("GET"), api_get_webhooks, NULL, false},
 	{STR_INIT("/cheops/v1/changes"), STR_INIT("GET"), api_get_changes, NULL, false},
 	{STR_INIT("/cheops/v1/copies/{id}"), STR_INIT("GET"), api_get_copy, NULL, true},
 	{STR_INIT("/cheops/v1/copies/{id}/give"), STR_INIT("POST"), api_post_give, NULL, true},
@@ -281,6 +282,6 @@ void api_handle(void *context, const struct proxy_call *call)
 	api_answer_problem(call->exchange, &nothing,
 	                   call->peer ? "other agents may ask for health, version, join and renew below /cheops/v1"
 	                              : "the API has health, version, metrics, services, sites, replicants, operations, "
-	                                "changes, authority and reload below /cheops/v1",
+	                                "changes, webhooks, authority and reload below /cheops/v1",
 	                   STR(""));
 }

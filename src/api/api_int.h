@@ -80,6 +80,9 @@ void api_post_give(const struct api_agent *agent, const struct proxy_call *call)
 /* changes.c */
 void api_get_changes(const struct api_agent *agent, const struct proxy_call *call);
 
+/* hooks.c */
+void api_get_webhooks(const struct api_agent *agent, const struct proxy_call *call);
+
 /* sites.c */
 void api_get_sites(struct api_job *job, const struct api_mesh *mesh);
 void api_post_token(struct api_job *job, const struct api_mesh *mesh);

@@ -32,43 +32,12 @@ static void release(struct listener *listener)
 	free(listener);
 }
 
-static const char *kind_name(const struct replica_event *event)
-{
-	switch (event->kind) {
-	case REPLICA_EVENT_OPERATION: return "operation";
-	case REPLICA_EVENT_REPLICANT: return "replicant";
-	case REPLICA_EVENT_REPAIRED: return "repaired";
-	case REPLICA_EVENT_CONFLICT: return "conflict";
-	case REPLICA_EVENT_MERGED: return "merged";
-	}
-	UNREACHABLE();
-}
-
 static void put_change(struct buf *out, const struct engine_reply *reply, const struct engine_change *change)
 {
-	const struct replica_event *event = &change->event;
-	buf_printf(out, "id: %llu\nevent: %s\ndata: {\"replicant\":\"", (unsigned long long)change->number,
-	           kind_name(event));
-	replica_id_put(event->op.replicant, out);
-	buf_put_char(out, '"');
-	if (event->op.number > 0) {
-		buf_put(out, STR(",\"operation\":\""));
-		replica_op_id_put(event->op, out);
-		buf_put_char(out, '"');
-	}
-	if (event->kind == REPLICA_EVENT_MERGED) {
-		buf_put(out, STR(",\"into\":\""));
-		replica_id_put(event->into, out);
-		buf_put_char(out, '"');
-	}
-	if (event->kind == REPLICA_EVENT_OPERATION) {
-		buf_put(out, STR(",\"site\":"));
-		api_put_site_name(out, reply, event->member);
-		buf_printf(out, ",\"state\":\"%s\"", replica_member_state_name(event->state));
-	}
-	buf_put(out, STR(",\"at\":"));
-	api_put_time(out, (int64_t)change->wall_ms);
-	buf_put(out, STR("}\n\n"));
+	buf_printf(out, "id: %llu\nevent: %s\ndata: ", (unsigned long long)change->number,
+	           engine_change_name(change->event.kind));
+	engine_change_put(out, change, reply->sites);
+	buf_put(out, STR("\n\n"));
 }
 
 static void put_changes(struct buf *out, struct listener *listener, const struct engine_reply *reply)

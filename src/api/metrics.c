@@ -91,6 +91,13 @@ static void put_expiry(struct buf *out, const struct site *site)
 	X(replica.pending_replicants, "cheops_replica_pending_replicants", "gauge", "Resources that have such")            \
 	X(replica.running, "cheops_replica_running", "gauge", "Requests under way at services here, for operations")       \
 	X(changes, "cheops_changes_total", "counter", "Changes told of to those who follow them")                          \
+	X(hooks, "cheops_webhooks", "gauge", "Webhooks that are configured")                                               \
+	X(hooks_told, "cheops_webhook_events_total", "counter", "Events that webhooks have taken")                         \
+	X(hooks_failed, "cheops_webhook_failures_total", "counter",                                                        \
+	  "Requests to webhooks that were not answered with 2xx")                                                          \
+	X(hooks_missed, "cheops_webhook_missed_total", "counter",                                                          \
+	  "Changes that webhooks were not told of, since they were away for too long")                                     \
+	X(hooks_behind, "cheops_webhook_behind", "gauge", "Changes that the slowest webhook was not told of yet")          \
 	X(commits, "cheops_store_commits_total", "counter", "Commits, each of all that came meanwhile")                    \
 	X(commit_failures, "cheops_store_commit_failures_total", "counter", "Commits that the store refused")              \
 	X(store_rows, "cheops_store_rows", "gauge", "Rows in the store")                                                   \

@@ -40,6 +40,7 @@ enum {
 	LIMIT_ENGINE_COMPARED_BYTES = 1 << 20, /* of a copy that is sent to be compared: of a longer one, its digest */
 	LIMIT_ENGINE_DIFFERENCES = 20,         /* told of one copy */
 	LIMIT_ENGINE_SHOWN_BYTES = 80,         /* of a value that differs */
+	LIMIT_ENGINE_HOOK_EVENTS = 64,         /* told to a webhook in one request */
 	LIMIT_API_BODY_BYTES = 64 << 10,       /* of a request to the agent's own API */
 
 	/* requests that may be tried at several sites */
@@ -149,6 +150,9 @@ enum {
 	LIMIT_AGENT_HOST_BYTES = 253,    /* of a name that an instance has to prove */
 	LIMIT_AGENT_THREADS = 64,
 	LIMIT_AGENT_CREDENTIAL_BYTES = 8 << 10, /* of this agent, for a service */
+	LIMIT_AGENT_WEBHOOKS = 16,
+	LIMIT_AGENT_URL_BYTES = 1024,           /* of a webhook */
+	LIMIT_AGENT_SECRET_BYTES = 1024,        /* that webhooks are signed with */
 	LIMIT_AGENT_HEADER_BYTES = 64,          /* name of a header that carries a scope */
 	LIMIT_AGENT_PREFIX_BYTES = 32,          /* what stands before the UUID of a request id */
 	LIMIT_AGENT_TIMEOUT_S = 86400,          /* any of `timeouts` */

@@ -39,6 +39,7 @@ extern const struct cli_command cli_command_repair;
 extern const struct cli_command cli_command_scope;
 extern const struct cli_command cli_command_site;
 extern const struct cli_command cli_command_sites;
+extern const struct cli_command cli_command_webhooks;
 
 /* ---- Arguments (arguments.c) ------------------------------------------------------------------------------------ */
 

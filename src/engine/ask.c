@@ -303,6 +303,7 @@ static bool answer(struct ask *ask)
 	case ENGINE_ASK_REPLICANTS: list_replicants(ask, site); break;
 	case ENGINE_ASK_OPERATIONS: list_operations(ask, site); break;
 	case ENGINE_ASK_JUDGE: judge(ask); break;
+	case ENGINE_ASK_HOOKS: ask->reply.hooks = engine_hooks_look(engine, &ask->arena, &ask->reply.hooks_count); break;
 	case ENGINE_ASK_OPERATION:
 		ask->wait.op = ask->question.operation;
 		ask->wait.until = ask->question.until;
@@ -414,6 +415,7 @@ void engine_figures_note(struct engine *engine)
 	                                 .changes = engine->changes.last - engine->changes.first};
 	if (engine->replica)
 		figures.replica = replica_counters(engine->replica);
+	engine_hooks_count(engine, &figures);
 	pthread_mutex_lock(&engine->figures_lock);
 	engine->figures = figures;
 	pthread_mutex_unlock(&engine->figures_lock);

@@ -3,9 +3,9 @@
  * A question is a job: it is posted to the engine's loop, looked up there, and its reply is posted to the loop of whoever asked.
  * Some wait: for an operation to be applied, for something to change. They are replied to when it is so, or their time is over.
  *
- * Changes. What src/replica tells of goes, once it is durable, into a ring in memory, with numbers that increase, also from one
- * start of the agent to the next. A reader says which was the last that it has seen. If that is no longer in the ring, or of an
- * earlier life of the agent, it is told so (`reset`): it has missed some, and looks at everything anew.
+ * Changes. What src/replica tells of goes into the store with what it tells of, and then into a ring in memory, with numbers that
+ * increase, also from one start of the agent to the next. A reader says which was the last that it has seen. If that is no longer
+ * kept, it is told so (`reset`): it has missed some, and looks at everything anew.
  */
 #ifndef ENGINE_ASK_H
 #define ENGINE_ASK_H
@@ -20,6 +20,7 @@ enum engine_question_kind {
 	ENGINE_ASK_OPERATION,  /* one, by its id; may wait */
 	ENGINE_ASK_OPERATIONS, /* a page of those that are not forgotten */
 	ENGINE_ASK_JUDGE,      /* an operation is run again, did happen, or is let be */
+	ENGINE_ASK_HOOKS,      /* how they stand */
 	ENGINE_ASK_CHANGES,    /* what happened after a change; waits if nothing did */
 };
 
@@ -56,6 +57,11 @@ struct engine_change {
 	struct replica_event event;
 };
 
+/* "operation", "replicant"... */
+const char *engine_change_name(enum replica_event_kind kind);
+/* A JSON object: the resource, and where they make sense the operation, the site and its state; when. `sites` may be NULL. */
+void engine_change_put(struct buf *out, const struct engine_change *change, const struct site_snapshot *sites);
+
 struct engine_reply {
 	int code; /* 0; or why there is none: ERR_NOT_FOUND, ERR_LIMIT, ERR_INVALID, ERR_CONFLICT, ERR_UNAVAILABLE */
 	struct str text;
@@ -69,6 +75,8 @@ struct engine_reply {
 	bool reached; /* of a wait */
 	const struct engine_change *changes;
 	uint32_t changes_count;
+	const struct engine_hook_view *hooks;
+	uint32_t hooks_count;
 	bool reset;                        /* some were missed: go on from `last` */
 	uint64_t last;                     /* number of the last change that there was */
 	site_id self;                      /* who says so */
@@ -115,6 +123,9 @@ struct engine_figures {
 	uint64_t commits; /* since the store was made */
 	uint64_t commit_failures;
 	uint64_t changes; /* told of */
+	uint64_t hooks;   /* webhooks that are configured */
+	uint64_t hooks_told, hooks_failed, hooks_missed;
+	uint64_t hooks_behind; /* of the one that is furthest */
 	uint64_t store_rows, store_bytes_used, store_bytes_file, store_bytes_most;
 };
 

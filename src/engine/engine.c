@@ -121,7 +121,7 @@ static void perform(struct engine *engine, struct action *action)
 		break;
 	case ACTION_REPLY: engine_ask_reply(action->ask, NULL); break;
 	case ACTION_GIVEN: engine_giving_reply(action->giving); break;
-	case ACTION_EVENT: engine_changes_add(engine, &action->event); break;
+	case ACTION_EVENT: engine_changes_add(engine, &action->event, action->wall_ms); break;
 	case ACTION_FETCH: engine_fetch(engine, buf_str(&action->message), action->bytes, action->to); break;
 	case ACTION_DROP:
 		engine_blob_release(engine, buf_str(&action->message));
@@ -166,6 +166,7 @@ static void start_over(struct engine *engine)
 	}
 	engine_tickets_fail(engine, &err);
 	engine_givings_fail(engine, &err);
+	engine_hooks_doubt(engine);
 	replica_free(engine->replica);
 	engine->replica = NULL;
 	engine->failure = (struct err){0};
@@ -216,6 +217,8 @@ static void flush(struct http_task *task)
 	engine->flushing = false;
 	if (engine->replica)
 		replica_flush(engine->replica, engine_now());
+	engine_changes_store(engine);
+	engine_hooks_store(engine);
 	if (commit(engine) != 0) {
 		start_over(engine);
 		return;
@@ -225,6 +228,7 @@ static void flush(struct http_task *task)
 		perform(engine, action);
 	}
 	engine_waits_review(engine);
+	engine_hooks_pump(engine);
 	engine_figures_note(engine);
 	if (engine->replica)
 		set_timer(engine);
@@ -330,6 +334,7 @@ static void take_setup(struct http_task *task)
 	*setup = (struct setup){errand->setup, 1};
 	engine_setup_drop(engine->setup);
 	engine->setup = setup;
+	engine_hooks_configure(engine);
 	free(errand);
 }
 
@@ -431,7 +436,9 @@ static int start_replica(struct engine *engine, struct err *err)
 	                            .event = hold_event,
 	                            .reachable = is_reachable,
 	                            .random = draw};
-	int code = replica_new(&engine->replica, &options, &host, engine_now(), err);
+	int code = engine_changes_load(engine, err);
+	if (code == 0)
+		code = replica_new(&engine->replica, &options, &host, engine_now(), err);
 	if (code == 0)
 		engine_row_scan(engine, REPLICA_REPLICANTS, STR(""), STR(""), note_one, engine);
 	if (code == 0)
@@ -494,6 +501,8 @@ static void release(struct engine *engine)
 	engine_talks_free(engine);
 	engine_sessions_free(engine);
 	engine_fetches_free(engine);
+	engine_hooks_free(engine);
+	engine_changes_free(engine);
 	if (engine->replica)
 		replica_free(engine->replica);
 	http_pool_free(engine->pool);
@@ -525,7 +534,6 @@ int engine_open(struct engine **out, const struct engine_options *options, struc
 	engine->flush.run = flush;
 	engine->timer.fire = tick;
 	pthread_mutex_init(&engine->figures_lock, NULL);
-	engine_changes_start(engine);
 	engine->blobs = -1;
 	engine->soon.fd = -1;
 	pthread_mutex_init(&engine->spools_lock, NULL);

@@ -19,6 +19,7 @@
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
+#include "engine/hooks.h"
 #include "glue/glue.h"
 #include "http/http.h"
 #include "replica/replica.h"
@@ -89,6 +90,8 @@ struct engine_setup {
 	const struct glue *glue;
 	const struct engine_service *services;
 	uint32_t services_count;
+	const struct engine_hook *hooks; /* their names differ */
+	uint32_t hooks_count;
 	uint64_t answer_ms;      /* for a service to answer; 0: the default */
 	struct str api;          /* HOST:PORT where operations can be followed; "": not known */
 	struct engine_gate gate; /* enter NULL: everything is allowed */

@@ -88,6 +88,9 @@ struct wait {
 struct changes {
 	struct engine_change ring[LIMIT_ENGINE_CHANGES];
 	uint64_t first, before, last;
+	struct journal_row *rows; /* in the store, the oldest first: each has the changes of one commit */
+	uint32_t rows_count, rows_capacity;
+	uint64_t stored; /* changes in them */
 };
 
 struct preference {
@@ -187,6 +190,7 @@ struct action {
 	site_id to;
 	struct buf message; /* or the blob */
 	uint64_t bytes;
+	uint64_t wall_ms; /* of an event */
 	struct run *run;
 	struct ticket *ticket;
 	struct ask *ask;
@@ -274,7 +278,11 @@ struct engine {
 	uint32_t verifies_count; /* of both */
 	struct giving *givings;
 	uint32_t givings_count;
-	bool stopped; /* of the thread that stopped it */
+	struct hook *hooks;
+	struct http_timer hooks_timer;
+	bool hooks_timed;
+	bool hooks_due; /* where they are is to be stored, even if nothing else is */
+	bool stopped;   /* of the thread that stopped it */
 
 	struct wait *waits;
 	uint32_t waits_count;
@@ -306,7 +314,14 @@ void engine_changed(struct engine *engine);
 void engine_changed_soon(struct engine *engine);
 void engine_hold(struct engine *engine, struct action *action);
 
-/* rows.c: the tables of src/replica in src/store. */
+/* Tables of the engine itself, behind those of src/replica. */
+enum engine_table {
+	ENGINE_CHANGES = REPLICA_TABLES, /* number of the first: the changes of one commit */
+	ENGINE_HOOKS,                    /* name: up to which change it was told */
+	ENGINE_TABLES,
+};
+
+/* rows.c: the tables of src/replica, and ours, in src/store. */
 extern const struct store_schema engine_schema;
 int engine_row_get(void *context, enum replica_table table, struct str key, struct buf *row);
 void engine_row_put(void *context, enum replica_table table, struct str key, struct str row);
@@ -378,6 +393,15 @@ void engine_giving_fail(struct giving *giving, const struct err *err);
 void engine_givings_fail(struct engine *engine, const struct err *err); /* those that src/replica has not answered */
 void engine_givings_drop(struct engine *engine);
 
+/* hooks.c */
+void engine_hooks_configure(struct engine *engine); /* as engine->setup has them */
+void engine_hooks_pump(struct engine *engine);
+void engine_hooks_store(struct engine *engine); /* before a commit */
+void engine_hooks_doubt(struct engine *engine); /* a commit has failed */
+void engine_hooks_free(struct engine *engine);
+void engine_hooks_count(const struct engine *engine, struct engine_figures *figures);
+const struct engine_hook_view *engine_hooks_look(const struct engine *engine, struct arena *arena, uint32_t *count);
+
 /* prefer.c */
 void engine_prefer_read(struct str value, struct preference *preference);
 void engine_ticket_started(struct engine *engine, const struct run *run);
@@ -394,8 +418,14 @@ bool engine_wait_start(struct engine *engine, struct wait *wait, uint64_t timeou
 void engine_wait_end(struct wait *wait);
 void engine_waits_mark(struct engine *engine, const struct replica_id *id); /* something of it has changed */
 void engine_waits_review(struct engine *engine);
-void engine_changes_start(struct engine *engine);
-void engine_changes_add(struct engine *engine, const struct replica_event *event);
+
+/* changes.c */
+/* What is in the store of them. Before the first, and after the store was given up. */
+int engine_changes_load(struct engine *engine, struct err *err);
+void engine_changes_free(struct engine *engine);
+/* Before a commit: those that are told of after it. */
+void engine_changes_store(struct engine *engine);
+void engine_changes_add(struct engine *engine, const struct replica_event *event, uint64_t wall_ms);
 
 /* run.c */
 const struct engine_service *engine_service_find(const struct setup *setup, struct str name);

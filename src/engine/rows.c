@@ -7,7 +7,7 @@
  */
 #include "engine/engine_int.h"
 
-static const struct store_table tables[REPLICA_TABLES] = {
+static const struct store_table tables[ENGINE_TABLES] = {
 	[REPLICA_REPLICANTS] = {.name = "replicants", .version = 1},
 	[REPLICA_OPERATIONS] = {.name = "operations", .version = 1},
 	[REPLICA_LANES] = {.name = "lanes", .version = 1},
@@ -17,9 +17,11 @@ static const struct store_table tables[REPLICA_TABLES] = {
 	[REPLICA_KEYS] = {.name = "keys", .version = 1},
 	[REPLICA_BLOBS] = {.name = "blobs", .version = 1},
 	[REPLICA_META] = {.name = "meta", .version = 1},
+	[ENGINE_CHANGES] = {.name = "changes", .version = 1},
+	[ENGINE_HOOKS] = {.name = "hooks", .version = 1},
 };
 
-const struct store_schema engine_schema = {.tables = tables, .tables_count = REPLICA_TABLES};
+const struct store_schema engine_schema = {.tables = tables, .tables_count = ENGINE_TABLES};
 
 static struct store_session *session_of(struct engine *engine)
 {

@@ -1,4 +1,4 @@
-/* What waits for an operation to be applied, or for any change at all; and the changes themselves. */
+/* What waits for an operation to be applied, or for any change at all. */
 #include "engine/engine_int.h"
 
 #include "base/check.h"
@@ -97,22 +97,4 @@ void engine_waits_review(struct engine *engine)
 		engine_wait_end(wait);
 		wait->over(wait);
 	}
-}
-
-/* ---- Changes ------------------------------------------------------------------------------------------------------- */
-
-/* Numbers go on from one life of the agent to the next, as long as its clock does. */
-void engine_changes_start(struct engine *engine)
-{
-	engine->changes.first = engine->changes.last = engine->changes.before = engine_now().wall_ms * 1000;
-}
-
-void engine_changes_add(struct engine *engine, const struct replica_event *event)
-{
-	struct changes *changes = &engine->changes;
-	struct engine_change *change = &changes->ring[++changes->last % LIMIT_ENGINE_CHANGES];
-	*change = (struct engine_change){changes->last, engine_now().wall_ms, *event};
-	if (changes->last - changes->before > LIMIT_ENGINE_CHANGES)
-		changes->before = changes->last - LIMIT_ENGINE_CHANGES;
-	engine_waits_mark(engine, &event->op.replicant);
 }

@@ -21,6 +21,10 @@ void proxy_config_drop(struct proxy_config *config)
 		http_tls_drop(config->services[i].front_tls);
 		http_tls_drop(config->services[i].instances_tls);
 	}
+	for (uint32_t i = 0; i < config->hooks_count; i++) {
+		http_tls_drop(config->hooks[i].tls);
+		explicit_bzero((void *)(uintptr_t)config->hooks[i].secret.at, config->hooks[i].secret.length);
+	}
 	glue_free((struct glue *)config->glue);
 	/* The configuration itself lives in its arena. */
 	struct arena arena = config->arena;

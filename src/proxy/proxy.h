@@ -103,6 +103,8 @@ struct proxy_config {
 	enum log_level log_level;
 	struct proxy_service *services;
 	uint32_t services_count;
+	struct engine_hook *hooks; /* webhooks */
+	uint32_t hooks_count;
 	struct proxy_timeouts timeouts;
 	struct http_limits limits;
 	uint32_t connections; /* per loop, of clients */

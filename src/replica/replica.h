@@ -184,6 +184,7 @@ enum replica_event_kind {
 	REPLICA_EVENT_REPAIRED,
 	REPLICA_EVENT_CONFLICT, /* its create was rejected here: another replicant has its natural name */
 	REPLICA_EVENT_MERGED,   /* two were made apart under one natural name: it became an alias of `into` */
+	REPLICA_EVENT_KINDS,
 };
 
 struct replica_event {
@@ -226,8 +227,8 @@ struct replica_options {
 	uint64_t message_age_ms;  /* an older message is dropped: it may speak of what is gone */
 	uint64_t clock_ahead_ms;  /* a stamp further ahead is refused */
 	uint32_t running_most;    /* executions at a time */
-	uint32_t loaded_most;    /* replicants in memory that nothing keeps there */
-	bool batched;            /* messages wait for replica_flush() */
+	uint32_t loaded_most;     /* replicants in memory that nothing keeps there */
+	bool batched;             /* messages wait for replica_flush() */
 };
 
 struct replica_options replica_options_default(void);

@@ -165,7 +165,7 @@ struct submission {
 	bool creates;
 	bool relayed; /* `weak`, and of another member: */
 	uint32_t member;
-	bool gives;   /* no operation: the state of this member is to become one */
+	bool gives; /* no operation: the state of this member is to become one */
 	struct buf key;
 	struct buf content; /* op_content_put() */
 	uint8_t blob[32];   /* of its body, */

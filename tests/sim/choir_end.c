@@ -426,7 +426,8 @@ static void check_gone(struct choir *choir, struct choir_site *it, enum replica_
 		const struct choir_table *operations = &it->rows.tables[REPLICA_OPERATIONS];
 		if (at < operations->count && memcmp(operations->rows[at]->bytes, id.bytes, sizeof(id.bytes)) == 0)
 			continue;
-		if (number != CHOIR_NOBODY && !choir->replicants[number].weak && !choir->replicants[number].conflict && is_deleted(choir, &choir->replicants[number]))
+		if (number != CHOIR_NOBODY && !choir->replicants[number].weak && !choir->replicants[number].conflict &&
+		    is_deleted(choir, &choir->replicants[number]))
 			choir_violation(choir, number, "s%" PRIu32 " still remembers what is gone, in table %d", it->number,
 			                (int)table);
 	}

@@ -120,8 +120,8 @@ static bool check_number(const struct names *names, const struct choir_site *it,
 	if (count == UNSURE_MOST || is_sum(item->state.number - sum, unsure, count))
 		return true;
 	buf_clear(names->why);
-	buf_printf(names->why, "s%" PRIu32 " has %" PRId64 " under name %" PRIu32 ", and ought to have %" PRId64, it->number,
-	           item->state.number, item->name, sum);
+	buf_printf(names->why, "s%" PRIu32 " has %" PRId64 " under name %" PRIu32 ", and ought to have %" PRId64,
+	           it->number, item->state.number, item->name, sum);
 	put_reason(names, item->state.number - sum);
 	return false;
 }

@@ -58,7 +58,10 @@ static void put_command(void *context, struct buf *out)
 		return;
 	}
 	buf_printf(out, " --replicants %" PRIu32 " --actions %" PRIu32 " --loss %g%s%s%s%s", choir->replicants,
-	           choir->actions, choir->weather.loss, choir->names ? " --names" : choir->rivals ? " --rivals" : "",
+	           choir->actions, choir->weather.loss,
+	           choir->names    ? " --names"
+	           : choir->rivals ? " --rivals"
+	                           : "",
 	           choir->losing_deletes ? " --losing-deletes" : "", choir->wild ? " --wild" : "",
 	           choir->weak ? " --weak" : "");
 	if (settings->kinds)

@@ -144,6 +144,7 @@ PLACES = {
     "instances_tls": {**MINIMAL, "services": {"compute": {**SERVICES["compute"], "instances_tls": {"zork": 1}}}},
     "policy": {**MINIMAL, "policy": {"zork": 1}},
     "rule": {**MINIMAL, "policy": {"rules": [{"zork": 1}]}},
+    "webhook": {**MINIMAL, "webhooks": {"audit": {"zork": 1}}},
 }
 
 

@@ -5,6 +5,7 @@ import urllib.parse
 
 import pytest
 import yaml
+from api_description import check_answer
 
 from demo_process import ask, wait_for
 from test_credentials import Guarded
@@ -48,6 +49,7 @@ class Copies:
     def repair(self, source, site="Site1"):
         target = f"/cheops/v1/replicants/{self.id}/repair"
         answer = ask(self.demo.sites[site]["api"] + target, "POST", JSON_TYPE, json_body={"from": source})
+        check_answer("POST", target, answer.status, dict(answer.headers), answer.bytes)
         return answer
 
 

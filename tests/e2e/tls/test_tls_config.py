@@ -20,6 +20,10 @@ def rule(**keys):
     return {**MINIMAL, "policy": {"rules": [{"name": "partners", **keys}]}}
 
 
+def hook(url="http://127.0.0.1:9000/cheops", **keys):
+    return {**MINIMAL, "webhooks": {"audit": {"url": url, **keys}}}
+
+
 GOOD = [
     service(front_tls=FRONT), service(front_tls={**FRONT, "clients": "root.pem"}),
     service(instances_tls={}), service(instances_tls=None), service(instances_tls={"ca": "root.pem"}),
@@ -29,6 +33,10 @@ GOOD = [
     rule(), rule(sites="Site2"), rule(sites=["Site2", "Site3"]), rule(tags={"tier": "partner", "rack": 3}),
     rule(services="compute"), rule(services=[]), rule(operations=["read", "write"]), rule(operations="read"),
     rule(operations=[]), rule(rate=1, concurrent=1000000),
+    {**MINIMAL, "webhooks": None}, {**MINIMAL, "webhooks": {}}, hook(), hook("HTTP://127.0.0.1:9000"), hook("http://127.0.0.1"),
+    hook("https://127.0.0.1/a?b=c"), hook("https://[::1]:9000/", tls={"ca": "root.pem"}), hook("https://[::1]", tls=None),
+    hook(events="operation"), hook(events=["operation", "replicant", "repaired", "conflict"]), hook(timeout="1.5s"),
+    hook(secret="server.key"),
 ]
 
 BAD = [
@@ -43,6 +51,12 @@ BAD = [
     rule(name=""), rule(sites=[]), rule(sites=[["a"]]), rule(tags={}), rule(tags=["tier"]), rule(services=None),
     rule(operations="delete"), rule(operations=[None]), rule(rate=0), rule(rate=1.5), rule(rate="many"), rule(concurrent=0),
     rule(concurrent=1000001),
+    {**MINIMAL, "webhooks": []}, {**MINIMAL, "webhooks": {"audit": "http://127.0.0.1/"}}, {**MINIMAL, "webhooks": {"audit": {}}},
+    {**MINIMAL, "webhooks": {f"hook {n}": {"url": "http://127.0.0.1:9000/"} for n in range(17)}},
+    hook("127.0.0.1:9000"), hook("ftp://127.0.0.1/"), hook("http://"), hook("http:///cheops"), hook("http://a:b@127.0.0.1/"),
+    hook("http://127.0.0.1/#a"), hook("http://127.0.0.1?a=b"), hook("http://127.0.0.1/a b"), hook("http://127.0.0.1/" + 1024 * "a"),
+    hook(events=[]), hook(events=["reset"]), hook(events={}), hook(secret=[]), hook(timeout=10), hook(timeout=None),
+    hook(retries=3), hook("https://127.0.0.1/", tls={"name": "a b"}),
 ]
 
 

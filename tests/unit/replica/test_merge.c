@@ -433,10 +433,9 @@ static void test_reference(void **state)
 	world_go(world, SECOND);
 	world_create(world, 1, 2, 7, "create 500 @x/b");
 	world_go(world, 5 * SECOND);
-	struct replica_submission refers = {
-		.replicant = world_id(9),
-		.class = world_class("set"),
-		.request = {.head = STR("set 5"), .references = &loser, .references_count = 1}};
+	struct replica_submission refers = {.replicant = world_id(9),
+	                                    .class = world_class("set"),
+	                                    .request = {.head = STR("set 5"), .references = &loser, .references_count = 1}};
 	world_submit(world, 1, &refers);
 	world_go(world, 5 * SECOND);
 	assert_int_equal(world_item(world, 2, 9)->value, 5);

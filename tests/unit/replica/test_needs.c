@@ -162,7 +162,8 @@ static void test_name_again(void **state)
 	world_cut(world, 0);
 	world_met(world);
 	world_go(world, SECOND);
-	assert_int_equal(world->sites[1].tasks_count, 0); /* whoever made it has deleted the other one: that is waited for */
+	assert_int_equal(world->sites[1].tasks_count,
+	                 0); /* whoever made it has deleted the other one: that is waited for */
 	world->sites[1].hold_tasks = false;
 	world_go(world, 60 * SECOND);
 	assert_int_equal(world->sites[1].runs, 3);
