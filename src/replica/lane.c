@@ -564,7 +564,8 @@ void lane_undelete(struct replicant *r, const struct op *repair)
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < r->steps_count; i++) {
 		const struct op *op = op_find(r, r->steps[i].member, r->steps[i].number);
-		if (op->effect != ORDER_DELETE || op->number > repair->seen[op->member])
+		bool refused = r->steps[i].how == ORDER_REJECTED; /* it took nothing, and is still shown */
+		if (op->effect != ORDER_DELETE || op->number > repair->seen[op->member] || refused)
 			r->steps[kept++] = r->steps[i];
 	}
 	r->steps_count = kept;

@@ -184,13 +184,15 @@ void replica_session_put(struct replica *replica, struct replica_id id, struct b
 		return;
 	replica_id_put(r->id, out);
 	for (uint32_t i = 0; i < r->members_count && r->kind == REPLICANT_LIVE; i++) {
-		if (r->handled[i] == 0)
+		/* Of its own, all: also what was accepted while an earlier one is still being made sure of. */
+		uint32_t number = i == r->self ? r->known[i] : r->handled[i];
+		if (number == 0)
 			continue;
 		buf_put_char(out, ':');
 		for (unsigned shift = 64; shift > 0; shift -= 4)
 			buf_put_char(out, "0123456789abcdef"[r->members[i].site >> (shift - 4) & 15]);
 		buf_put_char(out, '.');
-		buf_put_number(out, r->handled[i], 1);
+		buf_put_number(out, number, 1);
 	}
 	replicants_trim(replica);
 }
@@ -236,7 +238,7 @@ bool replica_session_met(struct replica *replica, struct str session)
 		if (!read_digits(&text, 10, ':', &number))
 			return true;
 		uint32_t member = member_index(r, site);
-		if (member != UINT32_MAX && r->handled[member] < number)
+		if (member != UINT32_MAX && member != r->self && r->handled[member] < number)
 			return false;
 	}
 	return true;

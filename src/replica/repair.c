@@ -136,8 +136,8 @@ static enum assessment assess(struct replica *replica, struct replicant *r, uint
 			return REPAIR_NOT;
 		if (same && (member->report.stuck || worse) && !is_nearer(r, i, r->self))
 			continue;
-		if (same && member->report.diverged && !member->report.stuck)
-			continue; /* it is right, and has nothing that it could give */
+		if (same && member->report.diverged)
+			continue; /* right or not, it has nothing that it could give */
 		if (replica->host.reachable(replica->host.context, member->site))
 			return REPAIR_NOT;
 		const struct peer *peer = peer_get(replica, member->site);

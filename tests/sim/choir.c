@@ -99,6 +99,7 @@ static void on_receive(void *context, uint32_t node, uint32_t from, struct str b
 	struct choir_site *it = &choir->sites[node];
 	if (choir->options.trace)
 		choir_tell(choir, CHOIR_NOBODY, "s%" PRIu32 " hears s%" PRIu32 ", %zu bytes", node, from, bytes.length);
+	choir_note_clock(choir, it, bytes);
 	choir_enter(it);
 	replica_receive(it->replica, choir->sites[from].id, bytes, choir_now(choir, it));
 	choir_leave(it);
@@ -175,6 +176,7 @@ void choir_init(struct choir *choir, const struct choir_options *options)
 	for (uint32_t i = 0; i < options->sites; i++)
 		init_site(choir, i);
 	sim_random_seed(&choir->random, options->seed, 5);
+	sim_random_seed(&choir->session_luck, options->seed, 8);
 	struct sim_network_options network = {.seed = options->seed, .nodes = options->sites, .span_us = 40000};
 	network.weather = options->weather;
 	struct sim_client client = {choir, on_receive, on_tick, on_due, on_act};
@@ -205,6 +207,7 @@ void choir_free(struct choir *choir)
 	for (uint32_t i = 0; i < choir->late_count; i++)
 		buf_free(&choir->late[i].bytes);
 	free(choir->late);
+	free(choir->sessions);
 	sim_free(&choir->sim);
 	sim_plan_free(&choir->plan);
 	free(choir->rules);

@@ -27,18 +27,19 @@ enum {
 /* Deliberate mistakes of hosts and services, by which the tests of the simulator see that its checks can fail. */
 enum choir_mutation {
 	CHOIR_SOUND,
-	CHOIR_HASTY,   /* actions do not wait for the commit */
-	CHOIR_AMNESIA, /* what was committed last is gone after a crash */
-	CHOIR_TWICE,   /* a service runs an increment or append twice, now and then */
-	CHOIR_NEVER,   /* a service accepts, and does nothing, now and then */
-	CHOIR_MUTE,    /* what site 0 sends gets lost */
-	CHOIR_GOSSIP,  /* what is sent is sent to a stranger, too */
-	CHOIR_NOISY,   /* everything is sent a hundred times */
-	CHOIR_LEAKY,   /* memory is lost with each message */
-	CHOIR_FICKLE,  /* random numbers come from memory addresses */
-	CHOIR_HOARDER, /* what is put into the outbox stays there */
-	CHOIR_LIAR,    /* what a service refused is told as accepted */
-	CHOIR_SWAPPED, /* the ids of two sites are swapped in what the checks are told */
+	CHOIR_HASTY,     /* actions do not wait for the commit */
+	CHOIR_AMNESIA,   /* what was committed last is gone after a crash */
+	CHOIR_TWICE,     /* a service runs an increment or append twice, now and then */
+	CHOIR_NEVER,     /* a service accepts, and does nothing, now and then */
+	CHOIR_MUTE,      /* what site 0 sends gets lost */
+	CHOIR_GOSSIP,    /* what is sent is sent to a stranger, too */
+	CHOIR_NOISY,     /* everything is sent a hundred times */
+	CHOIR_LEAKY,     /* memory is lost with each message */
+	CHOIR_FICKLE,    /* random numbers come from memory addresses */
+	CHOIR_HOARDER,   /* what is put into the outbox stays there */
+	CHOIR_LIAR,      /* what a service refused is told as accepted */
+	CHOIR_SWAPPED,   /* the ids of two sites are swapped in what the checks are told */
+	CHOIR_CREDULOUS, /* every session is said to be met */
 	CHOIR_MUTATIONS,
 };
 
@@ -205,7 +206,9 @@ struct choir_site {
 	struct sim_random luck; /* of its service and disk */
 	int64_t wall_offset_ms;
 	bool disk_full;
-	uint32_t service; /* faults under way, as bits */
+	struct replica_options limits; /* as its agent was started with */
+	uint64_t heard_clock;          /* the latest that came in a message since it started */
+	uint32_t service;              /* faults under way, as bits */
 	bool reaches[CHOIR_SITES];
 	uint64_t reach_change_us[CHOIR_SITES]; /* since when it is otherwise; 0: it is not */
 	/* the service */
@@ -219,6 +222,13 @@ struct choir_site {
 	uint64_t second, second_messages;
 	uint64_t messages, executions;
 	uint32_t rows_most;
+};
+
+/* What a user was given whose change was acknowledged. */
+struct choir_session {
+	struct replica_op_id op;
+	uint32_t text_length;
+	char text[64 + CHOIR_SITES * 32];
 };
 
 struct choir_figures {
@@ -250,6 +260,9 @@ struct choir {
 	uint32_t calls_count, calls_capacity;
 	struct choir_late *late;
 	uint32_t late_count, late_capacity;
+	struct choir_session *sessions;
+	uint32_t sessions_count, sessions_capacity;
+	struct sim_random session_luck;
 	struct sim_random random;
 	bool healed; /* faults and users are over */
 	uint64_t quiet_since_us;
@@ -345,6 +358,8 @@ __attribute__((format(printf, 3, 4))) void choir_violation(struct choir *choir, 
                                                            ...);
 bool choir_is_asked(const struct choir *choir, const struct choir_action *action); /* a user waits for it */
 void choir_check_message(struct choir *choir, struct choir_site *it, uint32_t to, struct str message);
+void choir_note_clock(struct choir *choir, struct choir_site *it, struct str message); /* it is about to hear it */
+void choir_check_clock(struct choir *choir, const struct choir_site *it, struct str message); /* it says it */
 void choir_check_commit(struct choir *choir, struct choir_site *it); /* of the changes since the last one */
 /* The room asks for it, the service does it, and has done it. */
 void choir_check_task(struct choir *choir, struct choir_site *it, struct replica_op_id op, struct str body);
@@ -355,6 +370,15 @@ void choir_check_step(struct choir *choir);
 /* False: not yet; `why` says what is missing, `of` where. */
 bool choir_converged(struct choir *choir, struct buf *why, uint32_t *of);
 void choir_check_end(struct choir *choir);
+
+/* By what that site knows, it need not run there. */
+bool choir_is_needless(struct choir *choir, const struct choir_site *it, const struct choir_replicant *of,
+                       const struct choir_op *op);
+
+/* choir_session.c */
+void choir_session_note(struct choir *choir, struct choir_site *it, struct replica_op_id op); /* it was acknowledged */
+void choir_check_sessions(struct choir *choir);
+void choir_check_sessions_end(struct choir *choir);
 
 /* NULL: nobody has it on disk. */
 struct choir_op *choir_op_of(struct choir_replicant *it, uint32_t member, uint32_t number);

@@ -202,6 +202,23 @@ static void note_op(struct choir *choir, struct choir_site *it, const struct cho
 	of->repaired |= op->repair;
 }
 
+/* An operation comes after all that it had seen. */
+static void check_seen(struct choir *choir, struct choir_site *it, const struct choir_op *op, uint32_t replicant)
+{
+	const struct choir_replicant *of = &choir->replicants[replicant];
+	for (uint32_t i = 0; i < of->ops_count; i++) {
+		const struct choir_op *x = &of->ops[i];
+		bool same = x->member == op->member && x->number == op->number;
+		if (!same && choir_saw(op, x) && !(x->known >> it->number & 1) && !choir_peek_has(choir, it, of, x))
+			choir_violation(choir, replicant,
+			                "s%" PRIu32 " has #%" PRIu32 ", and not #%" PRIu32 ", which that had seen", it->number,
+			                op->request.token, x->request.token);
+		if (!same && choir_saw(op, x) && x->stamp >= op->stamp)
+			choir_violation(choir, replicant, "#%" PRIu32 " is stamped before #%" PRIu32 ", which it had seen",
+			                op->request.token, x->request.token);
+	}
+}
+
 void choir_check_commit(struct choir *choir, struct choir_site *it)
 {
 	struct hearing keeper = {it, "keeps a row of"};
@@ -220,9 +237,37 @@ void choir_check_commit(struct choir *choir, struct choir_site *it)
 			continue;
 		if (!sound)
 			choir_violation(choir, CHOIR_NOBODY, "s%" PRIu32 ": a row of an operation makes no sense", it->number);
-		else if (!choir_peek_withheld(op.number))
+		else if (!choir_peek_withheld(op.number)) {
 			note_op(choir, it, &op, replicant);
+			check_seen(choir, it, &op, replicant);
+		}
 	}
+}
+
+/* ---- Clocks ------------------------------------------------------------------------------------------------------- */
+
+/* The stamp in front of a message (docs/protocol/replica.md). */
+static uint64_t clock_of(struct str message)
+{
+	uint64_t clock = 0;
+	for (size_t i = 1; i <= 8 && i < message.length; i++)
+		clock = clock << 8 | (unsigned char)message.at[i];
+	return clock;
+}
+
+void choir_note_clock(struct choir *choir, struct choir_site *it, struct str message)
+{
+	uint64_t clock = clock_of(message), ms = clock >> 16, now_ms = choir_now(choir, it).wall_ms;
+	bool taken = ms <= now_ms + it->limits.clock_ahead_ms && ms + it->limits.message_age_ms >= now_ms;
+	if (taken && clock > it->heard_clock)
+		it->heard_clock = clock;
+}
+
+void choir_check_clock(struct choir *choir, const struct choir_site *it, struct str message)
+{
+	if (clock_of(message) <= it->heard_clock)
+		choir_violation(choir, CHOIR_NOBODY, "s%" PRIu32 " sends a message that is stamped before what it has heard",
+		                it->number);
 }
 
 /* ---- What is executed --------------------------------------------------------------------------------------------- */
@@ -272,6 +317,12 @@ static bool is_needless(struct choir *choir, const struct choir_site *it, const 
                         const struct choir_op *x, const struct choir_op *op)
 {
 	return is_needless_if(choir, it, of, x, op, false) || is_needless_if(choir, it, of, x, op, true);
+}
+
+bool choir_is_needless(struct choir *choir, const struct choir_site *it, const struct choir_replicant *of,
+                       const struct choir_op *op)
+{
+	return is_needless(choir, it, of, op, NULL);
 }
 
 /* What concerns another facet may come before or after. What its own issuer was told to be unknown, and runs again, counts as
@@ -387,6 +438,7 @@ static void check_entries(struct choir *choir, const struct choir_site *it, cons
 
 void choir_check_step(struct choir *choir)
 {
+	choir_check_sessions(choir);
 	for (uint32_t i = 0; i < choir->options.sites; i++) {
 		struct choir_site *it = &choir->sites[i];
 		for (uint32_t k = 0; k < it->items_count; k++) {

@@ -436,6 +436,7 @@ static void check_gone(struct choir *choir, struct choir_site *it, enum replica_
 /* Tombstones are over. What a person could still look at is not forgotten, though. */
 void choir_check_end(struct choir *choir)
 {
+	choir_check_sessions_end(choir);
 	for (uint32_t i = 0; i < choir->options.sites; i++) {
 		check_gone(choir, &choir->sites[i], REPLICA_REPLICANTS);
 		check_gone(choir, &choir->sites[i], REPLICA_LANES);

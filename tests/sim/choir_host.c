@@ -90,6 +90,7 @@ static void host_send(void *context, site_id to, struct str message)
 {
 	struct choir_site *it = context;
 	int64_t *before = sim_alloc_account(NULL);
+	choir_check_clock(it->choir, it, message);
 	struct choir_deed *deed = new_deed(it, CHOIR_SEND);
 	deed->to = to;
 	buf_put(&deed->bytes, message);
@@ -334,6 +335,7 @@ void choir_late(struct choir *choir, uint32_t number)
 	struct choir_site *it = &choir->sites[late->to];
 	if (!it->replica)
 		return;
+	choir_note_clock(choir, it, buf_str(&late->bytes));
 	choir_enter(it);
 	replica_receive(it->replica, choir->sites[late->from].id, buf_str(&late->bytes), choir_now(choir, it));
 	choir_leave(it);
@@ -522,6 +524,8 @@ void choir_start(struct choir *choir, struct choir_site *it)
 {
 	CHECK(it->replica == NULL);
 	struct replica_options options = options_of(it);
+	it->limits = options;
+	it->heard_clock = 0;
 	struct replica_host host = {it,         host_get,       host_put,    host_remove, host_scan,
 	                            host_send,  host_execute,   host_answer, host_fetch,  host_drop,
 	                            host_event, host_reachable, host_random};

@@ -351,6 +351,7 @@ static void acknowledge(struct choir *choir, struct choir_site *it, struct choir
 		struct choir_op *known = &replicant->ops[i];
 		if (known->request.token == action->request.token && known->member == member && known->number == op.number) {
 			known->issued = true;
+			choir_session_note(choir, it, op);
 			return;
 		}
 	}

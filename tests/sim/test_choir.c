@@ -269,6 +269,7 @@ static const struct {
 	{CHOIR_HOARDER, "in its outbox"},
 	{CHOIR_LIAR, ""},
 	{CHOIR_SWAPPED, "takes the id at"},
+	{CHOIR_CREDULOUS, "has met a session"},
 };
 
 static void test_the_checks_can_fail(void **state)

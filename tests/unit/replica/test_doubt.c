@@ -57,6 +57,15 @@ static void crash_while_asking(struct world *world, uint32_t site, bool happened
 	world_go(world, 60 * SECOND);
 }
 
+static uint64_t count_repairs(const struct world *world)
+{
+	uint64_t repaired = 0;
+	for (uint32_t i = 0; i < world->sites_count; i++)
+		if (world->sites[i].replica)
+			repaired += replica_counters(world->sites[i].replica).repaired;
+	return repaired;
+}
+
 /* ---- A crash between intent and outcome --------------------------------------------------------------------------------- */
 
 struct crash_case {
@@ -369,13 +378,32 @@ static void test_repair(void **state)
 	}
 }
 
-static uint64_t count_repairs(const struct world *world)
+/* Both are stuck: what each did is between what the other one did. The one that is nearer gives its state, which has everything in it: of
+ * that nothing is run once more on top of it. */
+static void test_repair_by_the_nearest(void **state)
 {
-	uint64_t repaired = 0;
-	for (uint32_t i = 0; i < world->sites_count; i++)
-		if (world->sites[i].replica)
-			repaired += replica_counters(world->sites[i].replica).repaired;
-	return repaired;
+	uint8_t resolutions[36];
+	(void)state;
+	memset(resolutions, ORDER_DEFAULT, sizeof(resolutions));
+	resolutions[3 * 6 + 5] = resolutions[5 * 6 + 3] = ORDER_KEEP;
+	struct world *world = world_new(2);
+	world->rules = (struct order_rules){.classes = 6, .resolutions = resolutions};
+	world_create(world, 0, 1, 3, "create 7");
+	world_go(world, 10 * SECOND);
+	world_cut(world, 1);
+	for (uint32_t i = 0; i < 4; i++) {
+		world_ask(world, i % 2, 1, i % 2 ? "times 10" : "add 1");
+		world_go(world, SECOND);
+	}
+	assert_int_equal(world_item(world, 0, 1)->value, 9);
+	assert_int_equal(world_item(world, 1, 1)->value, 700);
+	world_cut(world, 0);
+	world_go(world, 100 * SECOND);
+	assert_int_equal(count_repairs(world), 1);
+	assert_all(world, 1, 900);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(world_rows(world, i, REPLICA_OUTBOX), 0);
+	world_free(world);
 }
 
 /* The first site is right, the second one stuck, the third lacks what its service refused. The first is away for a while, or for ever:
@@ -441,6 +469,7 @@ int main(void)
 		cmocka_unit_test(test_create_rejected),
 		cmocka_unit_test(test_credential),
 		cmocka_unit_test(test_repair),
+		cmocka_unit_test(test_repair_by_the_nearest),
 		cmocka_unit_test(test_repair_waits_for_who_is_better),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

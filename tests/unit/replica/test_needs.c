@@ -282,6 +282,36 @@ static void test_session(void **state)
 	world_free(world);
 }
 
+/* What a user was told to be accepted is in his session, also while what came before it is still being settled. */
+static void test_session_of_own_write(void **state)
+{
+	(void)state;
+	struct world *world = world_new(2);
+	struct buf session = {0};
+	world_create(world, 0, 1, 3, "create 7");
+	world_go(world, 10 * SECOND);
+	world_cut(world, 1);
+	world->sites[0].mode = SERVICE_LOSES_ANSWERS;
+	world_ask(world, 0, 1, "set 20");
+	world_go(world, 100000);
+	world->sites[0].mode = SERVICE_FINE;
+	world->sites[0].hold_tasks = true;
+	uint64_t ticket = world_ask(world, 0, 1, "add 1");
+	world_ask(world, 0, 1, "add 2");
+	world_run_task(world, 0); /* it is made sure of */
+	world_run_task(world, 0);
+	assert_int_equal(world->answers[ticket].answer.outcome.kind, REPLICA_ACCEPTED);
+	replica_session_put(world->sites[0].replica, world_id(1), &session);
+	assert_true(replica_session_met(world->sites[0].replica, buf_str(&session)));
+	assert_false(replica_session_met(world->sites[1].replica, buf_str(&session)));
+	world->sites[0].hold_tasks = false;
+	world_cut(world, 0);
+	world_go(world, 120 * SECOND);
+	assert_true(replica_session_met(world->sites[1].replica, buf_str(&session)));
+	buf_free(&session);
+	world_free(world);
+}
+
 /* ---- Weak ------------------------------------------------------------------------------------------------------------------ */
 
 static uint64_t create_weak(struct world *world, uint32_t site, uint32_t number)
@@ -459,6 +489,7 @@ int main(void)
 		cmocka_unit_test(test_name_again),
 		cmocka_unit_test(test_name_conflict),
 		cmocka_unit_test(test_session),
+		cmocka_unit_test(test_session_of_own_write),
 		cmocka_unit_test(test_weak),
 		cmocka_unit_test(test_site_removed),
 		cmocka_unit_test(test_refusals),

@@ -159,6 +159,31 @@ static void test_nobody_repairs_what_is_deleted(void **state)
 	world_free(world);
 }
 
+/* Two deletes, each of which loses against what the other site did: it ought to be there, and is nowhere. Nobody waits for the other to give
+ * what it has not; both are shown as they are. */
+static void test_two_deletes_that_lose(void **state)
+{
+	(void)state;
+	struct world *world = world_new(2);
+	world->rules = (struct order_rules){.delete_loses = true};
+	world_create(world, 0, 1, 3, "create 7");
+	world_go(world, 10 * SECOND);
+	world_cut(world, 1);
+	for (uint32_t i = 0; i < 2; i++) {
+		world_ask(world, i, 1, "add 1");
+		world_go(world, SECOND);
+		world_ask(world, i, 1, "delete");
+		world_go(world, SECOND);
+	}
+	world_cut(world, 0);
+	world_go(world, 600ull * SECOND);
+	assert_int_equal(count_repairs(world), 0);
+	for (uint32_t i = 0; i < 2; i++)
+		for (uint32_t k = 0; k < 2; k++)
+			assert_true(look_at(world, i, k).diverged);
+	world_free(world);
+}
+
 /* A create that is run again makes due again what a person had let be: nobody forgets that before it was run. */
 static void test_run_again_is_not_settled(void **state)
 {
@@ -323,6 +348,7 @@ int main(void)
 		cmocka_unit_test(test_dismissed_covers_nothing),
 		cmocka_unit_test(test_dismissed_delete),
 		cmocka_unit_test(test_nobody_repairs_what_is_deleted),
+		cmocka_unit_test(test_two_deletes_that_lose),
 		cmocka_unit_test(test_run_again_is_not_settled),
 		cmocka_unit_test(test_happened_before_a_delete),
 		cmocka_unit_test(test_what_lost_against_a_doubt),
