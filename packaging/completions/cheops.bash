@@ -135,7 +135,7 @@ _cheops_ops() {
         --color) _cheops_words 'auto always never' "$current" ;;
         --state) _cheops_words 'pending applied superseded rejected rejected-credential in-doubt' "$current" ;;
         --wait) _cheops_words 'all majority' "$current" ;;
-        -c | --config)
+        -c | --config | --credential)
             _cheops_files "$current"
             ;;
         --timeout | --of | --site | --api) ;;
@@ -144,7 +144,7 @@ _cheops_ops() {
                 "$current"
             ;;
         *)
-            _cheops_words "--wait --timeout --of --site --state --watch --output --api --config --color --help -w -o -c -h" "$current"
+            _cheops_words "--wait --timeout --credential --of --site --state --watch --output --api --config --color --help -w -o -c -h" "$current"
             ;;
     esac
 }

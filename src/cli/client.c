@@ -31,6 +31,7 @@ int cli_ask(const struct cli_question *question, struct cli_reply *reply)
 	                                 .tls = question->tls,
 	                                 .method = question->method,
 	                                 .target = question->target,
+	                                 .fields = question->fields,
 	                                 .timeout_ms = TIMEOUT_MS + question->patience_ms,
 	                                 .answer_bytes = LIMIT_CLI_ANSWER_BYTES,
 	                                 .check = question->check,

@@ -31,6 +31,7 @@ struct cli_question {
 	const char *method;
 	struct str target;
 	json_t *body;
+	struct str fields;    /* of headers, complete lines; "" or zero: none */
 	struct http_tls *tls; /* NULL: in the clear */
 	int (*check)(void *context, struct str certificate_der, struct err *err);
 	void *context;

@@ -1,16 +1,20 @@
 /* cheops ops: operations on replicated resources, and a person's word on those that are rejected or in doubt. */
 #include "cli/listing.h"
 
+#include "agent/file.h"
+
 #include "replica/replica.h"
 
 #include <stdlib.h>
 
-enum { OPTION_WAIT, OPTION_TIMEOUT, OPTION_OF, OPTION_SITE, OPTION_STATE, OPTIONS_OWN };
+enum { OPTION_WAIT, OPTION_TIMEOUT, OPTION_CREDENTIAL, OPTION_OF, OPTION_SITE, OPTION_STATE, OPTIONS_OWN };
 enum { TIMEOUT_S = 30, TIMEOUT_MOST_S = 600 };
 
 static const struct cli_option options[] = {
 	[OPTION_WAIT] = {"wait", 0, "WHO", "get: wait until it is applied at `all`, at a `majority`, or at that site"},
 	[OPTION_TIMEOUT] = {"timeout", 0, "SECONDS", "get: but no longer than that (default: 30, at most 600)"},
+	[OPTION_CREDENTIAL] = {"credential", 0, "FILE",
+                           "retry: with what is in there, such as `Authorization: Bearer ...`"},
 	[OPTION_OF] = {"of", 0, "ID", "operations on that resource only"},
 	[OPTION_SITE] = {"site", 0, "SITE", "of which that site is a member; with --state, whose state is meant"},
 	[OPTION_STATE] = {"state", 0, "STATE", "those in that state at some site"},
@@ -42,6 +46,8 @@ static const char more[] =
 	"          one; `rejected` the service there refused it; `rejected-credential` for its credential\n"
 	"          alone; `in-doubt` it was sent to the service, and nobody knows what became of it\n"
 	"\n"
+	"What was rejected for its credential is run again with another one: FILE has it, a header in each\n"
+	"line, and only its owner and group may read it.\n"
 	"retry, happened and dismiss are for the agent of the site where it is rejected or in doubt.\n"
 	"Exit status: 0 fine, 1 refused, no answer, or waited for in vain, 2 wrong usage.\n"
 	"\n"
@@ -55,6 +61,7 @@ struct ops_call {
 	const char *id;
 	const char *wait;
 	const char *timeout;
+	const char *credential;
 	const char *of;
 	const char *site;
 	const char *state;
@@ -102,6 +109,7 @@ static int take(void *context, int kind, const char *value)
 	switch (kind) {
 	case OPTION_WAIT: call->wait = value; return CLI_FINE;
 	case OPTION_TIMEOUT: call->timeout = value; return CLI_FINE;
+	case OPTION_CREDENTIAL: call->credential = value; return CLI_FINE;
 	case OPTION_OF: call->of = value; return CLI_FINE;
 	case OPTION_SITE: call->site = value; return CLI_FINE;
 	case OPTION_STATE: call->state = value; return CLI_FINE;
@@ -122,6 +130,8 @@ static int check(const void *context)
 		return cli_usage("ops", "--wait and --timeout are for `cheops ops get ID`");
 	if (call->timeout != NULL && call->wait == NULL)
 		return cli_usage("ops", "--timeout without --wait: for what?");
+	if (call->credential != NULL && call->action != ACTION_RETRY)
+		return cli_usage("ops", "--credential is for `cheops ops retry ID`");
 	if (call->watch.again && (call->wait != NULL || !(list || get)))
 		return cli_usage("ops", "--watch is for lists and `cheops ops get ID` without --wait");
 	return CLI_FINE;
@@ -234,13 +244,54 @@ static int ask_list(const struct ops_call *call, json_t **answer)
 	return status;
 }
 
+/* "Name: value" in each line, as headers are: they go to the agent, and nowhere else. */
+static int read_credential(const char *path, struct buf *fields)
+{
+	struct buf text = {0};
+	struct err err = {0};
+	int status = CLI_FINE;
+	if (agent_secret_read(path, LIMIT_AGENT_CREDENTIAL_BYTES + 1, &text, &err) != 0) {
+		cli_say("%s", err.text);
+		status = CLI_USAGE;
+	}
+	for (size_t at = 0; status == CLI_FINE && at < text.length;) {
+		const char *end = memchr(text.at + at, '\n', text.length - at);
+		struct str line = str_make(text.at + at, end ? (size_t)(end - text.at) - at : text.length - at);
+		at += line.length + (end != NULL);
+		if (line.length > 0 && line.at[line.length - 1] == '\r')
+			line.length--;
+		const char *colon = line.length > 0 ? memchr(line.at, ':', line.length) : NULL;
+		bool good = colon && colon > line.at;
+		for (size_t i = 0; good && i < line.length; i++)
+			good = (unsigned char)line.at[i] >= ' ' && line.at[i] != 0x7f && (line.at[i] != ' ' || line.at + i > colon);
+		if (good)
+			buf_printf(fields, "%.*s\r\n", STR_FMT(line));
+		else if (line.length > 0)
+			status = cli_usage("ops",
+			                   "--credential: `" TEXT_PATH_FMT "` has a line that is no header; each has to be as "
+			                   "`Authorization: Bearer ...`",
+			                   TEXT_PATH(path));
+	}
+	if (status == CLI_FINE && (fields->length == 0 || text.length > LIMIT_AGENT_CREDENTIAL_BYTES))
+		status = cli_usage("ops", "--credential: `" TEXT_PATH_FMT "` has to have headers in it, of 1 to %d bytes",
+		                   TEXT_PATH(path), LIMIT_AGENT_CREDENTIAL_BYTES);
+	if (text.at)
+		explicit_bzero(text.at, text.capacity);
+	buf_free(&text);
+	return status;
+}
+
 static int ask_one(const struct ops_call *call, json_t **answer)
 {
-	struct buf target = {0};
+	struct buf target = {0}, fields = {0};
 	unsigned long seconds;
 	int status = timeout_s(call, &seconds);
-	if (status != CLI_FINE)
+	if (status == CLI_FINE && call->credential != NULL)
+		status = read_credential(call->credential, &fields);
+	if (status != CLI_FINE) {
+		buf_free(&fields);
 		return status;
+	}
 	buf_printf(&target, "/cheops/v1/operations/%s", call->id);
 	bool post = call->action != ACTION_GET;
 	if (post)
@@ -251,8 +302,12 @@ static int ask_one(const struct ops_call *call, json_t **answer)
 	struct cli_question question = {.address = &call->watch.address,
 	                                .method = post ? "POST" : "GET",
 	                                .target = buf_str(&target),
+	                                .fields = buf_str(&fields),
 	                                .patience_ms = call->wait != NULL ? seconds * 1000 : 0};
 	status = cli_ask_or_tell(&question, answer);
+	if (fields.at)
+		explicit_bzero(fields.at, fields.capacity);
+	buf_free(&fields);
 	buf_free(&target);
 	return status;
 }

@@ -278,6 +278,7 @@ static int judge_withheld(struct replica *replica, struct replicant *r, uint32_t
 		queue_push(r, again);
 		return 0;
 	}
+	replica_tell(replica, r, number, r->self, r->self, REPLICA_REJECTED);
 	drop_withheld(replica, r, find_withheld(r, number), blob);
 	return 0;
 }
@@ -305,10 +306,13 @@ static int judge_issued(struct replica *replica, struct replicant *r, uint32_t m
 		lane_effect(replica, r, op_find(r, member, number)->effect,
 		            &(struct replica_outcome){.kind = REPLICA_ACCEPTED});
 		replica_tell(replica, r, number, member, r->self, REPLICA_APPLIED);
-	} else if (verdict == REPLICA_DISMISS && doubt) {
-		step->how = ORDER_REJECTED; /* what it won against may be due now */
-		r->redo = true;
-		r->not_before_us = 0;
+	} else if (verdict == REPLICA_DISMISS) {
+		if (doubt) {
+			step->how = ORDER_REJECTED; /* what it won against may be due now */
+			r->redo = true;
+			r->not_before_us = 0;
+		}
+		replica_tell(replica, r, number, member, r->self, REPLICA_REJECTED); /* who follows sees that somebody decided */
 	} else if (verdict == REPLICA_RETRY && step->how == ORDER_KEPT) {
 		step->how = ORDER_DONE; /* it was done once, and was refused when it was to be done again */
 		r->redo = true;

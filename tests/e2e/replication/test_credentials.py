@@ -179,3 +179,30 @@ def test_a_request_that_does_not_say_who_asks(mesh):
     guarded = Guarded(mesh, "impersonate")
     answer = ask(guarded.agents["Site1"].url("network") + "/pools", "POST", {"Scope": "Site1 & Site2"}, json_body={"name": "x"})
     assert answer.status == 400 and answer.problem["type"] == "no-user"
+
+
+def test_retried_with_another_credential(mesh, cheops):
+    """What was rejected for its credential alone: cheops ops retry --credential."""
+    guarded = Guarded(mesh, "forward")
+    guarded.agents["Site2"].kill()
+    token = guarded.token("ann", 2)
+    operation = guarded.make(token, "late").header("Cheops-Operation")
+    wait_for(lambda: guarded.services["Site1"].ask("GET", "/pools", headers={"Authorization": f"Bearer {token}"}).status == 401,
+             "the end of the token")
+    guarded.agents["Site2"] = guarded.mesh.again(guarded.agents["Site2"])
+    api = guarded.agents["Site2"].config["api"]
+    wait_for(lambda: "rejected-credential" in cheops("ops", "get", operation, "--api", api).out, "the refusal at Site2")
+    file = mesh.folder / "fresh"
+    file.write_text(f"Authorization: Bearer {guarded.token('ann')}\n", encoding="ascii")
+    file.chmod(0o644)
+    open_to_all = cheops("ops", "retry", operation, "--api", api, "--credential", file)
+    assert open_to_all.status == 2 and "everybody may read" in open_to_all.err, open_to_all
+    file.chmod(0o600)
+    result = cheops("ops", "retry", operation, "--api", api, "--credential", file)
+    assert result.status == 0, result
+    wait_for(lambda: guarded.behind("Site2", "late"), "the pool at Site2")
+    assert cheops("ops", "get", operation, "--wait", "all", "--api", api).status == 0
+    file.write_text("no header\n", encoding="ascii")
+    wrong = cheops("ops", "retry", operation, "--api", api, "--credential", file)
+    assert wrong.status == 2 and "is no header" in wrong.err
+    assert cheops("ops", "dismiss", operation, "--api", api, "--credential", file).status == 2

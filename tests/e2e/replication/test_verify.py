@@ -222,3 +222,25 @@ def test_with_the_agents_own_credential(mesh, mode):
     assert answer.status == 200, answer
     wait_for(lambda: guarded.behind("Site2", "guarded").get("size") == guarded.behind("Site1", "guarded").get("size"),
              "the repair at Site2")
+
+
+def test_what_cannot_be_set_as_a_whole(demo):
+    """A server of the sample has no replace: it is compared, and not repaired."""
+    image = Copies(demo, "image of a server", path="/images", service="image")
+    server = Copies(demo, "no replace", "compute: Site1 & Site2", "/servers", "compute", image=image.id)
+    assert server.words() == {"Site1": "same", "Site2": "same"}
+    answer = server.repair("Site1")
+    assert answer.status == 409 and "no way to set the whole" in answer.json["detail"], answer
+    assert server.repair("Site2").status == 409
+    assert server.words() == {"Site1": "same", "Site2": "same"}
+
+
+def test_a_weak_one_is_compared_and_not_repaired(demo):
+    made = make(demo, "weak one", "weak(Site1 & Site2)", size=1)
+    url = demo.sites["Site1"]["api"] + f"/cheops/v1/replicants/{made.json['id']}"
+
+    def words():
+        return {each["verify"] for each in ask(url + "/verify").json["members"]}
+    wait_for(lambda: words() == {"same"}, "the other copy")
+    answer = ask(url + "/repair", "POST", JSON_TYPE, json_body={"from": "Site1"})
+    assert answer.status == 409 and "weak" in answer.json["detail"], answer

@@ -1,4 +1,5 @@
 """Webhooks: agents tell a receiver what happens, in order, at least once, whatever happens to either."""
+import concurrent.futures
 import contextlib
 import hashlib
 import hmac
@@ -15,7 +16,7 @@ import threading
 import pytest
 from api_description import check_answer
 
-from demo_process import ask, wait_for
+from demo_process import BOUND_S, ask, wait_for
 from mesh import Agent, free_port
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tls"))
@@ -221,6 +222,41 @@ def test_it_goes_on_after_a_kill(mesh, receiver):
     assert ids == sorted(ids)
     assert "missed" not in {event["event"] for event in receiver.events}
     world.agents["Site1"].stop()  # orderly, with nothing left to tell
+
+
+def test_one_that_was_away_for_too_long_is_told_so(mesh, receiver):
+    """More has happened than is kept: `missed` comes first, then what is kept."""
+    world = World(mesh, {"audit": hook_at(receiver)})
+    pools = [world.make(f"pool {n}").json["id"] for n in range(8)]
+    wait_for(lambda: world.hooks()["audit"]["behind"] == 0 and receiver.events, "all to be told")
+    receiver.stop()
+    before = world.agents["Site1"].metric("cheops_changes_total")
+    address = world.agents["Site1"].url("network").removeprefix("http://")
+
+    def change(pool):
+        connection = http.client.HTTPConnection(address, timeout=BOUND_S)
+        size = 0
+        while world.agents["Site1"].metric("cheops_changes_total") < before + 4500:
+            for _ in range(20):
+                size += 1
+                connection.request("PATCH", f"/pools/{pool}", json.dumps({"size": size}), {"Content-Type": "application/json"})
+                response = connection.getresponse()
+                assert response.status == 200, response.read()
+                response.read()
+        connection.close()
+    with concurrent.futures.ThreadPoolExecutor(len(pools)) as workers:
+        list(workers.map(change, pools))
+    behind = world.hooks()["audit"]["behind"]
+    assert behind >= 4500
+    told = len(receiver.events)
+    receiver.start()
+    world.reload()  # it is tried at once, and not after the pause that has grown meanwhile
+    wait_for(lambda: world.hooks()["audit"]["behind"] == 0, "all to be told")
+    events = receiver.events[told:]
+    assert events[0]["event"] == "missed" and events[0]["data"]["changes"] >= behind - 4096
+    assert len(events) >= 4096 and "missed" not in {event["event"] for event in events[1:]}
+    assert [event["id"] for event in events] == sorted(event["id"] for event in events)
+    assert world.hooks()["audit"]["missed"] == events[0]["data"]["changes"]
 
 
 def test_followers_go_on_after_a_restart(mesh, receiver):

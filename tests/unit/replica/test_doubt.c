@@ -188,7 +188,9 @@ static void test_withheld_dismissed_or_run_again(void **state)
 		uint64_t ticket = world_ask(world, 0, 1, "add 10");
 		world_go(world, 10 * SECOND);
 		world->sites[0].mode = SERVICE_FINE;
+		uint32_t events = world->sites[0].events;
 		assert_int_equal(judge(world, 0, world->answers[ticket].answer.op, again ? REPLICA_RETRY : REPLICA_DISMISS), 0);
+		assert_true(again || world->sites[0].events == events + 1);
 		world_go(world, 10 * SECOND);
 		assert_all(world, 1, again ? 17 : 7);
 		assert_nothing_pending(world);
@@ -221,7 +223,9 @@ static void test_delivered_in_doubt(void **state)
 			assert_int_equal(world_rows(world, k, REPLICA_OPERATIONS), 1);
 		}
 		world->sites[1].mode = SERVICE_FINE;
+		uint32_t events = world->sites[1].events;
 		assert_int_equal(judge(world, 1, op, cases[i].verdict), 0);
+		assert_true(world->sites[1].events > events); /* who follows hears that somebody decided */
 		world_go(world, 10 * SECOND);
 		assert_int_equal(world_item(world, 1, 1)->value, cases[i].value);
 		assert_nothing_pending(world);
