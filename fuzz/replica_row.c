@@ -26,7 +26,7 @@ static void check_op(struct str bytes)
 	}
 	struct reader reader = {row.seen, (size_t)row.members_count * 4, false};
 	read_vector(&reader, seen, row.members_count);
-	op_content_put(&content, &row.class, &row.request, row.flags & OP_REPAIR);
+	op_content_put(&content, &row.class, &row.request, row.flags & (OP_REPAIR | OP_CONDITIONAL));
 	op_row_put(&again, row.stamp, seen, row.members_count, buf_str(&content));
 	CHECK(str_equal(buf_str(&again), bytes));
 	CHECK(op_check(&row.class, &row.request, NULL) == 0);

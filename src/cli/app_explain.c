@@ -192,6 +192,14 @@ static void put_operation(struct buf *out, const struct glue_match *match)
 	buf_free(&text);
 }
 
+/* The body as other sites get it; false: as it is. */
+static bool put_carried(const struct explaining *explaining, struct buf *out)
+{
+	const struct glue_operation *operation = explaining->match.operation;
+	return operation != NULL && explaining->has_body && replicates(&explaining->match) &&
+	       glue_strip_preconditions(operation, explaining->request.content_type, explaining->body, out);
+}
+
 static void put_bodies(struct buf *out, const struct explaining *explaining)
 {
 	const struct glue_operation *operation = explaining->match.operation;
@@ -243,6 +251,9 @@ static void put_text(struct buf *out, const struct explaining *explaining)
 	put_places(out, explaining);
 	put_bodies(out, explaining);
 	put_line(out, "with &", str_of(becomes(match)));
+	buf_clear(&text);
+	if (put_carried(explaining, &text))
+		put_line(out, "elsewhere", buf_str(&text));
 	enum glue_credential use = glue_credential_use(match->service);
 	buf_clear(&text);
 	buf_printf(&text, "%s: %s", credential_name(use), credential_means(use));
@@ -312,11 +323,14 @@ static void put_json(struct buf *out, const struct explaining *explaining)
 	put_member(out, "type", buf_str(&text));
 	put_member(out, "described_as", glue_type_name(match->type));
 	put_member(out, "identity", glue_type_identity(match->type) == GLUE_CHOSEN ? STR("chosen") : STR("assigned"));
+	put_member(out, "ids", glue_type_ids_in_collection(match->type) ? STR("collection") : STR("everywhere"));
 	put_operation_json(out, match);
 	put_member_or_null(out, "id", match->id);
 	buf_clear(&text);
 	glue_collection_put(match, &text);
 	put_member(out, "collection", buf_str(&text));
+	buf_clear(&text);
+	put_member_or_null(out, "elsewhere", put_carried(explaining, &text) ? buf_str(&text) : STR(""));
 	buf_free(&text);
 	buf_put(out, STR(",\"values\":{"));
 	for (uint32_t i = 0; i < match->values_count; i++) {

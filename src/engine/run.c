@@ -11,6 +11,7 @@
 #include "engine/engine_int.h"
 
 #include "base/check.h"
+#include "base/percent.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,6 +149,12 @@ static void find_id(struct run *run, const struct http_call_answer *answer, stru
 		engine_splice(places, &(struct glue_replacer){id, take_id}, answer->body, &unused);
 	buf_free(&unused);
 	const struct http_field *location = http_find_named(answer->head, STR("location"));
+	struct str named;
+	if (!id->taken && glue_type_identity(run->match.type) == GLUE_CHOSEN && run->match.id.length > 0 &&
+	    percent_decode(&run->arena, run->match.id, &named)) {
+		buf_put(&id->text, named); /* it is what the user called it */
+		id->quoted = id->taken = true;
+	}
 	if (id->taken || !location)
 		return;
 	struct str link = http_field_value(answer->head, location);

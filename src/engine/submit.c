@@ -365,6 +365,23 @@ static struct replica_id make_id(struct engine *engine)
 	return replica_id_make(engine_now().wall_ms, random[0], random[1]);
 }
 
+/* What makes a replicant is its create, however it was asked for: a PUT by name is one where nothing is there yet. It is ordered as
+ * the type's own create is. */
+static struct replica_class class_of(const struct ticket *ticket)
+{
+	const struct glue_type *type = ticket->match.type;
+	struct replica_class class = engine_class(ticket->match.operation);
+	if (ticket->request.members_count == 0 || class.effect == ORDER_CREATE ||
+	    !glue_operation_creates(ticket->match.operation))
+		return class;
+	class.effect = ORDER_CREATE;
+	class.facet = 0;
+	for (uint32_t i = 0; i < glue_operations_count(type); i++)
+		if (glue_operation_effect(glue_operation_at(type, i)) == GLUE_CREATE)
+			class.class = (uint8_t)i;
+	return class;
+}
+
 /* Its body is where it has to be. */
 void engine_ticket_go(struct ticket *ticket)
 {
@@ -381,7 +398,8 @@ void engine_ticket_go(struct ticket *ticket)
 	if (request->members_count > 0) {
 		engine_rules(ticket->match.type, resolutions, &create.rules);
 		create.ids_in_collection = glue_type_ids_in_collection(ticket->match.type);
-		create.rules.create_replays = glue_operation_replays(ticket->match.operation);
+		create.rules.create_replays = glue_operation_replays(ticket->match.operation) ||
+		                              glue_operation_effect(ticket->match.operation) == GLUE_REPLACE;
 		if (glue_type_names_unique(ticket->match.type))
 			create.name = buf_str(&reading->name);
 		ticket->replicant = make_id(engine);
@@ -391,7 +409,7 @@ void engine_ticket_go(struct ticket *ticket)
 	struct replica_submission submission = {.ticket = ticket->number,
 	                                        .create = request->members_count > 0 ? &create : NULL,
 	                                        .replicant = ticket->replicant,
-	                                        .class = engine_class(ticket->match.operation),
+	                                        .class = class_of(ticket),
 	                                        .request = {.head = buf_str(&reading->head),
 	                                                    .body = ticket->has_blob ? STR("") : buf_str(&reading->body),
 	                                                    .blob = engine_body_blob(ticket),

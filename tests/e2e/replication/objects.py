@@ -134,6 +134,10 @@ class Objects:
         if method == "GET" and path not in self.stored and any(each.startswith(path + "/") for each in self.stored):
             return 200, {"kind": "List", "items": [made for each, made in sorted(self.stored.items())
                                                    if each.rpartition("/")[0] == path]}
+        if method == "PATCH" and "apply-patch" in headers.get("Content-Type", "") and path not in self.stored:
+            made = {**json.loads(body)}  # what is JSON is YAML
+            made["metadata"] = {**made.get("metadata", {}), "name": path.rpartition("/")[2], "uid": str(uuid.uuid4())}
+            return 201, self.put(path, made)
         if path not in self.stored:
             raise Refused(404, "NotFound")
         there = self.stored[path]

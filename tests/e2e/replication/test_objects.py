@@ -232,3 +232,19 @@ def test_the_answer_of_a_create_is_asked_for_in_json(cluster):
     cluster.ask("Site1", "PATCH", PODS.format("red") + "/one", {}, None, {**MERGE, "Accept": "text/yaml"})
     sent = cluster.servers["Site1"].headers_of("PATCH", PODS.format("red") + "/one")
     assert [headers["Accept"] for headers in sent] == ["application/json"]
+
+
+def test_an_apply_makes_what_is_not_there(cluster):
+    """A create by another name: with `&` it makes a replicant, and once that is there it changes it."""
+    cluster.namespace("red")
+    path = PODS.format("red") + "/one"
+    url = cluster.agents["Site1"].url("kubernetes") + path + "?fieldManager=me"
+    headers = {"Content-Type": "application/apply-patch+yaml", "Scope": ALL, "Prefer": "wait=30"}
+    for status, data in ((201, {"n": "1"}), (200, {"n": "2"})):
+        answer = ask(url, "PATCH", headers, json.dumps({"kind": "ConfigMap", "data": data}).encode())
+        assert answer.status == status and "Site2=applied" in answer.header("Cheops-Replicas"), answer
+        cluster.wait_data("red", "one", data)
+    assert len(cluster.replicants()) == 1
+    gone = cluster.ask("Site2", "DELETE", path, headers={"Prefer": "wait=30"})
+    assert gone.status == 200 and gone.header("Cheops-Operation"), gone
+    cluster.wait_data("red", "one", None)
