@@ -45,7 +45,7 @@ enum {
 	REPEATED_LEAST_US = 150 * 1000, /* more than a round trip: TCP repeats nothing before 200 ms */
 	OVERDUE_LEAST_US = 100 * 1000,
 	OVERDUE_UNKNOWN_US = 150 * 1000,
-	BESIDE_LEAST_US = 100 * 1000,
+	BESIDE_LEAST_US = 50 * 1000,     /* a tick of the loop */
 	BESIDE_OF_RTT = 8,               /* packets that follow each other closely are lost together */
 	HANG_EXTRA_US = 500 * 1000,      /* for a packet that is repeated, and for what the agent does */
 	HANG_FIRST_US = 1000 * 1000,     /* for handshakes that are made for the first time */
@@ -62,7 +62,7 @@ enum {
 	SAMPLES_MOST = 64,     /* for so many answers a loss is remembered, more or less */
 	SAMPLES_FEW = 16,      /* say little */
 	LOSS_OF_PERCENT = 655, /* of PROXY_LOSS_ALL */
-	SILENT_FIRST = 4,
+	SILENT_FIRST = 5,
 	SILENT_FIRST_FAR = 6,
 	DELAY_LEAST_US = 50 * 1000, /* a tick of the loop */
 	DELAY_MOST_US = 1000 * 1000,
@@ -135,8 +135,8 @@ static uint32_t needed(const struct proxy_health *health, int64_t estimate_us)
 	static const struct {
 		uint32_t loss;
 		uint32_t silent;
-	} rows[] = {{LOSS_OF_PERCENT / 5, 3},  {4 * LOSS_OF_PERCENT, 5},   {8 * LOSS_OF_PERCENT, 7},
-	            {20 * LOSS_OF_PERCENT, 9}, {35 * LOSS_OF_PERCENT, 13}, {PROXY_LOSS_ALL, 16}};
+	} rows[] = {{LOSS_OF_PERCENT / 5, 4},   {4 * LOSS_OF_PERCENT, 6},   {8 * LOSS_OF_PERCENT, 8},
+	            {20 * LOSS_OF_PERCENT, 10}, {35 * LOSS_OF_PERCENT, 14}, {PROXY_LOSS_ALL, 18}};
 	uint32_t i = 0;
 	if (proxy_health_is_new(health))
 		return distance_us(health, estimate_us) > FAR_US ? SILENT_FIRST_FAR : SILENT_FIRST;

@@ -124,7 +124,7 @@ static void a_verdict_that_came_too_early_is_taken_back(void **state)
 	(void)state;
 	struct proxy_health health = {0}, used = {0};
 	assert_true(proxy_health_is_new(&health));
-	assert_int_equal(silent_until_down(&health, 1 * S, 10 * MS), 4);
+	assert_int_equal(silent_until_down(&health, 1 * S, 10 * MS), 5);
 	assert_true(proxy_health_heard(&health, 3 * S));
 	assert_int_equal(health.state, PROXY_PATH_UNKNOWN);
 	assert_false(silent(&health, 4 * S, 5 * S, 10 * MS));
@@ -143,7 +143,7 @@ static void how_much_silence_is_believed_depends_on_the_loss(void **state)
 	static const struct {
 		unsigned one_of; /* so many is lost; 0: none */
 		unsigned least, most;
-	} rows[] = {{0, 3, 3}, {50, 5, 5}, {20, 5, 7}, {7, 7, 13}, {3, 13, 16}, {1, 16, 16}};
+	} rows[] = {{0, 4, 4}, {50, 6, 6}, {20, 6, 8}, {7, 8, 14}, {3, 14, 18}, {1, 18, 18}};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct proxy_health health = {0};
 		answer(&health, 0, 20 * MS);
@@ -167,11 +167,11 @@ static void a_loss_is_forgotten_in_time(void **state)
 	assert_false(silent(&health, 100 * S, 101 * S, SCOPE_RTT_UNKNOWN));
 	answer(&health, 102 * S, 20 * MS);
 	struct proxy_health later = health;
-	assert_int_equal(silent_until_down(&later, 103 * S, SCOPE_RTT_UNKNOWN), 5);
+	assert_int_equal(silent_until_down(&later, 103 * S, SCOPE_RTT_UNKNOWN), 6);
 	assert_true(proxy_health_hang_us(&health, SCOPE_RTT_UNKNOWN) > steady_us + S);
 	for (unsigned n = 0; n < 150; n++)
 		answer(&health, (103 + n) * S, 20 * MS);
-	assert_int_equal(silent_until_down(&health, 300 * S, SCOPE_RTT_UNKNOWN), 3);
+	assert_int_equal(silent_until_down(&health, 300 * S, SCOPE_RTT_UNKNOWN), 4);
 }
 
 static void an_outage_is_no_loss(void **state)
@@ -186,7 +186,7 @@ static void an_outage_is_no_loss(void **state)
 	answer(&health, 300 * S, 20 * MS);
 	answer(&health, 301 * S, 20 * MS);
 	assert_int_equal(health.state, PROXY_PATH_UP);
-	assert_int_equal(silent_until_down(&health, 302 * S, SCOPE_RTT_UNKNOWN), 3);
+	assert_int_equal(silent_until_down(&health, 302 * S, SCOPE_RTT_UNKNOWN), 4);
 }
 
 /* Who is far off, and nobody told, is not heard of in time; that is no loss. */
@@ -217,7 +217,7 @@ static void what_is_heard_ends_silence(void **state)
 	/* One that should have been heard of by then was lost: it does not count. */
 	for (int i = 0; i < 20; i++)
 		assert_false(silent(&health, 100 * S + 300 * MS, 102 * S, SCOPE_RTT_UNKNOWN));
-	assert_true(silent_until_down(&health, 101 * S, SCOPE_RTT_UNKNOWN) > 3);
+	assert_true(silent_until_down(&health, 101 * S, SCOPE_RTT_UNKNOWN) > 4);
 }
 
 static void an_agent_that_hangs_is_not_heard_of_for_ever(void **state)
@@ -268,7 +268,8 @@ static void a_connection_that_was_taken_tells_the_distance(void **state)
 static void with_each_silence_the_first_time_grows(void **state)
 {
 	(void)state;
-	static const uint64_t expected[] = {500 * MS, 500 * MS, 500 * MS, 500 * MS, 500 * MS, 1 * S, 2 * S, 2 * S};
+	static const uint64_t expected[] = {500 * MS, 500 * MS, 500 * MS, 500 * MS, 500 * MS,
+	                                    500 * MS, 1 * S,    2 * S,    2 * S};
 	struct proxy_health health = {0};
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
 		assert_int_equal(proxy_health_due_us(&health, SCOPE_RTT_UNKNOWN), expected[i]);
