@@ -143,6 +143,29 @@ static void words_to_those_who_were_shut_out_are_limited(void **state)
 	assert_int_equal(world->nodes[B].cards, 0); /* nor is the card looked at */
 }
 
+/* Who was away while one root replaced another is told of the new one: by its record, which the old one signed. */
+static void a_root_is_handed_on_to_be_checked(void **state)
+{
+	struct world *world = *state;
+	struct buf body = {0}, record = {0}, signature = {0};
+	unsigned char bytes[LIMIT_SITE_DATAGRAM_BYTES];
+	struct site_root root = {.trusted = true, .certificate = buf_str(&world->root.der), .signer = id_of(&world->root)};
+	site_root_encode(&body, &root);
+	site_record_begin(&record, SITE_ROOT, id_of(&world->root), 1, buf_str(&body));
+	trust_sign(world->root.key, buf_str(&record), &signature);
+	site_record_finish(&record, buf_str(&signature));
+	size_t length = seal_record_write(buf_str(&record), bytes);
+	give(world, A, B, str_make((char *)bytes, length));
+	assert_int_equal(world->nodes[A].outcast, 1); /* a good record that is no card */
+	bytes[length - 1] ^= 1;
+	give(world, A, B, str_make((char *)bytes, length));
+	assert_int_equal(world->nodes[A].outcast, 1);
+	assert_int_equal(counted(world, A).malformed, 0);
+	buf_free(&body);
+	buf_free(&record);
+	buf_free(&signature);
+}
+
 /* Only the authority can say so, and only of who gets it. */
 static void nobody_else_can_shut_a_site_out(void **state)
 {
@@ -181,6 +204,7 @@ int main(void)
 		TEST(who_was_shut_out_is_told),
 		TEST(no_answer_is_longer_than_what_caused_it),
 		TEST(words_to_those_who_were_shut_out_are_limited),
+		TEST(a_root_is_handed_on_to_be_checked),
 		TEST(nobody_else_can_shut_a_site_out),
 	};
 	return cmocka_run_group_tests_name("trust seal record", tests, NULL, NULL);
