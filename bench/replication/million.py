@@ -61,11 +61,11 @@ class Agent:
         self.start()                    # makes the store, and its key
         site = next(site for site in json.loads(mesh.ask(self.ports["api"], "/cheops/v1/sites"))["sites"])["id"]
         self.stop()
-        done = subprocess.run([str(part) for part in (self.bench.programs / "bench_fill", count, self.state / "store",
-                                                      self.state / "store.key", site, ROOT / "apps" / "rest.yaml")],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=FILL_SECONDS, check=False)
-        if done.returncode != 0:
-            raise Failed(done.stdout)
+        fill = self.stage.start("bench_fill", [self.bench.programs / "bench_fill", count, self.state / "store",
+                                               self.state / "store.key", site, ROOT / "apps" / "rest.yaml"], None)
+        if fill.popen.wait(FILL_SECONDS) != 0:
+            raise Failed(fill.said())
+        self.stage.processes.remove(fill)
         return sum(path.stat().st_blocks * 512 for path in (self.state / "store").rglob("*"))
 
     def memory(self):

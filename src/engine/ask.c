@@ -413,6 +413,7 @@ void engine_figures_note(struct engine *engine)
 {
 	struct engine_figures figures = {.commit_failures = engine->commit_failures,
 	                                 .changes = engine->changes.last - engine->changes.first};
+	figures.commits = engine->journal.commits;
 	if (engine->replica)
 		figures.replica = replica_counters(engine->replica);
 	engine_hooks_count(engine, &figures);
@@ -429,7 +430,7 @@ void engine_figures(struct engine *engine, struct engine_figures *figures)
 	pthread_mutex_unlock(&engine->figures_lock);
 	if (store_usage(engine->store, &usage, NULL) != 0)
 		return;
-	figures->commits = usage.commits;
+	figures->commits += usage.commits;
 	figures->store_rows = usage.rows;
 	figures->store_bytes_used = usage.bytes_used;
 	figures->store_bytes_file = usage.bytes_file;

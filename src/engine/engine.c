@@ -197,16 +197,20 @@ static void set_timer(struct engine *engine)
 		http_timer_set(engine->loop, &engine->timer, due_us > now_us ? (due_us - now_us) / 1000 : 0);
 }
 
-static int commit(struct engine *engine)
+int engine_commit(struct engine *engine)
 {
+	if (engine->session && engine->failure.code == 0)
+		engine_blobs_sync(engine, &engine->failure);
+	if (engine_journal_commit(engine))
+		return 0;
+	engine_journal_settle(engine);
 	struct store_session *session = engine->session;
 	engine->session = NULL;
 	if (session && engine->failure.code)
 		store_abort(session);
-	else if (session && engine_blobs_sync(engine, &engine->failure) != 0)
-		store_abort(session);
 	else if (session)
 		store_commit(session, &engine->failure);
+	engine_journal_settled(engine, engine->failure.code == 0);
 	engine->commit_failures += engine->failure.code != 0;
 	return engine->failure.code;
 }
@@ -219,7 +223,7 @@ static void flush(struct http_task *task)
 		replica_flush(engine->replica, engine_now());
 	engine_changes_store(engine);
 	engine_hooks_store(engine);
-	if (commit(engine) != 0) {
+	if (engine_commit(engine) != 0) {
 		start_over(engine);
 		return;
 	}
@@ -436,7 +440,9 @@ static int start_replica(struct engine *engine, struct err *err)
 	                            .event = hold_event,
 	                            .reachable = is_reachable,
 	                            .random = draw};
-	int code = engine_changes_load(engine, err);
+	int code = engine_journal_replay(engine, err);
+	if (code == 0)
+		code = engine_changes_load(engine, err);
 	if (code == 0)
 		code = replica_new(&engine->replica, &options, &host, engine_now(), err);
 	if (code == 0)
@@ -444,6 +450,20 @@ static int start_replica(struct engine *engine, struct err *err)
 	if (code == 0)
 		engine_changed(engine);
 	return code;
+}
+
+/* So that an agent that knows of no journal finds all of it in the store. What fails here is done at the next start. */
+static void settle_journal(struct engine *engine)
+{
+	struct err err = {0};
+	if (engine->journal.at == 0)
+		return;
+	engine->failure = (struct err){0};
+	if (engine_journal_replay(engine, &err) == 0)
+		engine_commit(engine);
+	else if (engine->session)
+		store_abort(engine->session);
+	engine->session = NULL;
 }
 
 static void *run_thread(void *context)
@@ -454,6 +474,7 @@ static void *run_thread(void *context)
 	if (engine->session)
 		store_abort(engine->session);
 	engine->session = NULL;
+	settle_journal(engine);
 	return NULL;
 }
 
@@ -512,6 +533,7 @@ static void release(struct engine *engine)
 	if (engine->loop)
 		http_loop_free(engine->loop);
 	pthread_mutex_destroy(&engine->spools_lock);
+	engine_journal_close(engine);
 	if (engine->soon.fd >= 0)
 		close(engine->soon.fd);
 	if (engine->blobs >= 0)
@@ -544,6 +566,8 @@ int engine_open(struct engine **out, const struct engine_options *options, struc
 		code = store_open(&engine->store, &store, err);
 	engine->options.key = STR("");
 	if (code == 0)
+		engine_journal_open(engine);
+	if (code == 0)
 		code = engine_blobs_open(engine, err);
 	if (code == 0)
 		code = http_loop_new(&engine->loop, err);
@@ -556,7 +580,7 @@ int engine_open(struct engine **out, const struct engine_options *options, struc
 		code = start_replica(engine, err);
 		if (code == 0)
 			engine_blobs_sweep(engine);
-		if (code == 0 && commit(engine) != 0) { /* here, since a session is of one thread */
+		if (code == 0 && engine_commit(engine) != 0) { /* here, since a session is of one thread */
 			*err = engine->failure;
 			code = err->code;
 		}

@@ -240,6 +240,20 @@ struct talk {
 	struct http_call *call;
 };
 
+/* See journal.c. */
+struct journal {
+	bool on;
+	bool broken;  /* nothing more is written to it */
+	bool seen;    /* what changed is read by others: the store itself is to be committed */
+	bool turning; /* the session that is being committed begins the next generation */
+	int fd;
+	uint64_t generation, number, at; /* of the next commit */
+	uint64_t commits;
+	struct buf notes; /* since the last one */
+	struct buf out;
+	struct http_timer timer;
+};
+
 struct engine {
 	struct engine_options options;
 	struct store *store;
@@ -267,6 +281,8 @@ struct engine {
 	struct http_source soon; /* a timer of the kernel, since those of the loop are coarse */
 	bool soon_set, later_set;
 	uint32_t runs_held; /* actions that run something */
+
+	struct journal journal;
 
 	struct ticket *tickets;
 	uint64_t tickets_made;
@@ -313,6 +329,8 @@ void engine_changed(struct engine *engine);
  * hundred, and those of users have to wait for it. */
 void engine_changed_soon(struct engine *engine);
 void engine_hold(struct engine *engine, struct action *action);
+/* What was put is durable, or `failure` says why not; then the session is gone. */
+int engine_commit(struct engine *engine);
 
 /* Tables of the engine itself, behind those of src/replica. */
 enum engine_table {
@@ -328,6 +346,20 @@ void engine_row_put(void *context, enum replica_table table, struct str key, str
 void engine_row_remove(void *context, enum replica_table table, struct str key);
 int engine_row_scan(void *context, enum replica_table table, struct str prefix, struct str from,
                     bool (*each)(void *each_context, struct str key, struct str row), void *each_context);
+
+/* journal.c: commits without the store's, in the engine's thread. */
+void engine_journal_open(struct engine *engine);
+void engine_journal_close(struct engine *engine);
+/* What it has that the store has not goes into the session, which the next commit ends. */
+int engine_journal_replay(struct engine *engine, struct err *err);
+/* Before a row is put or (NULL) removed, and after. */
+void engine_journal_look(struct engine *engine, enum replica_table table, struct str key, const struct str *row);
+void engine_journal_put(struct engine *engine, enum replica_table table, struct str key, struct str row);
+void engine_journal_remove(struct engine *engine, enum replica_table table, struct str key);
+/* True: all that was put is durable, and the session goes on. False: the store has to be committed, between these two. */
+bool engine_journal_commit(struct engine *engine);
+void engine_journal_settle(struct engine *engine);
+void engine_journal_settled(struct engine *engine, bool done);
 
 /* Takes a target apart. */
 struct glue_request engine_request_of(struct str service, struct str method, struct str target,

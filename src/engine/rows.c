@@ -1,6 +1,7 @@
 /* The tables of src/replica in the store.
  *
- * All of a batch happens in one writing session, which begins with the first row that is asked for and ends with the commit.
+ * All of a batch happens in one writing session, which begins with the first row that is asked for and ends with a commit of the store;
+ * most batches end before, with one of the journal (journal.c).
  * Rows that have requests in them, and so perhaps credentials, are sealed with the key of this site.
  *
  * A store that fails is noted; from then on rows are not found and nothing is put, and the batch as a whole is given up.
@@ -79,7 +80,12 @@ void engine_row_put(void *context, enum replica_table table, struct str key, str
 		trust_box_seal(engine->box, buf_str(&engine->place), row, &engine->sealed);
 		row = buf_str(&engine->sealed);
 	}
-	if (session && store_put(session, table, key, row, &engine->failure) == 0 && table == REPLICA_REPLICANTS)
+	if (session)
+		engine_journal_look(engine, table, key, &row);
+	if (!session || store_put(session, table, key, row, &engine->failure) != 0)
+		return;
+	engine_journal_put(engine, table, key, row);
+	if (table == REPLICA_REPLICANTS)
 		atomic_store_explicit(&engine->any, true, memory_order_relaxed);
 }
 
@@ -88,8 +94,12 @@ void engine_row_remove(void *context, enum replica_table table, struct str key)
 	struct engine *engine = context;
 	struct store_session *session = session_of(engine);
 	struct err err = {0};
-	if (session && store_delete(session, table, key, &err) != 0 && err.code != ERR_NOT_FOUND)
+	if (session && store_delete(session, table, key, &err) == 0) {
+		engine_journal_look(engine, table, key, NULL);
+		engine_journal_remove(engine, table, key);
+	} else if (session && err.code != ERR_NOT_FOUND) {
 		engine->failure = err;
+	}
 }
 
 int engine_row_scan(void *context, enum replica_table table, struct str prefix, struct str from,

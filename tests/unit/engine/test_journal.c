@@ -1,0 +1,264 @@
+/* The journal: what was committed is there after a crash, whatever came between; nothing else is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/engine_int.h"
+
+#include "base/check.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { KEYS = 12, STEPS = 400, SEEDS = 25, SELF = 7 };
+
+/* One life of an agent, as far as its rows go. */
+struct life {
+	struct engine engine;
+	char folder[64];
+};
+
+static void begin(struct life *life)
+{
+	struct err err = {0};
+	struct engine *engine = &life->engine;
+	*engine = (struct engine){.options = {.folder = life->folder, .self = SELF}, .blobs = -1};
+	struct store_options options = {.schema = &engine_schema, .folder = life->folder, .unsynced = true};
+	assert_int_equal(store_open(&engine->store, &options, &err), 0);
+	assert_int_equal(trust_box_new(&engine->box, STR("0123456789abcdef0123456789abcdef"), &err), 0);
+	assert_int_equal(http_loop_new(&engine->loop, &err), 0);
+	engine_journal_open(engine);
+	assert_true(engine->journal.on && !engine->journal.broken);
+	assert_int_equal(engine_journal_replay(engine, &err), 0);
+	assert_int_equal(engine_commit(engine), 0);
+}
+
+/* What was put and not committed is gone. */
+static void crash(struct life *life)
+{
+	struct engine *engine = &life->engine;
+	if (engine->session)
+		store_abort(engine->session);
+	http_timer_clear(engine->loop, &engine->journal.timer);
+	engine_journal_close(engine);
+	http_loop_free(engine->loop);
+	store_close(engine->store);
+	trust_box_free(engine->box);
+	buf_free(&engine->place);
+	buf_free(&engine->sealed);
+}
+
+static void new_folder(struct life *life)
+{
+	snprintf(life->folder, sizeof(life->folder), "/tmp/cheops-journal-XXXXXX");
+	assert_non_null(mkdtemp(life->folder));
+}
+
+static void remove_folder(const struct life *life)
+{
+	static const char *const names[] = {"journal", "data.mdb", "lock.mdb", "holder"};
+	char path[128];
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", life->folder, names[i]);
+		unlink(path);
+	}
+	assert_int_equal(rmdir(life->folder), 0);
+}
+
+static void put(struct life *life, enum replica_table table, const char *key, const char *row)
+{
+	engine_row_put(&life->engine, table, str_of(key), str_of(row));
+}
+
+static void assert_row(struct life *life, enum replica_table table, const char *key, const char *row)
+{
+	struct buf found = {0};
+	int code = engine_row_get(&life->engine, table, str_of(key), &found);
+	assert_int_equal(code, row ? 0 : ERR_NOT_FOUND);
+	if (row)
+		assert_true(str_equal(buf_str(&found), str_of(row)));
+	buf_free(&found);
+}
+
+static bool others_see(struct life *life, enum replica_table table, const char *key)
+{
+	struct store_session *session;
+	struct str row;
+	assert_int_equal(store_begin_read(life->engine.store, &session, NULL), 0);
+	bool found = store_get(session, table, str_of(key), &row, NULL) == 0;
+	store_abort(session);
+	return found;
+}
+
+static void what_was_committed_survives(void **state)
+{
+	(void)state;
+	struct life life;
+	new_folder(&life);
+	begin(&life);
+	put(&life, REPLICA_OPERATIONS, "a", "one");
+	assert_int_equal(engine_commit(&life.engine), 0);
+	put(&life, REPLICA_OPERATIONS, "a", "two");
+	put(&life, REPLICA_OUTBOX, "b", "");
+	assert_int_equal(engine_commit(&life.engine), 0);
+	put(&life, REPLICA_OPERATIONS, "a", "three");
+	assert_false(others_see(&life, REPLICA_OPERATIONS, "a")); /* in the journal, and not in the store */
+	assert_int_equal(life.engine.journal.commits, 2);
+	crash(&life);
+	begin(&life);
+	assert_row(&life, REPLICA_OPERATIONS, "a", "two");
+	assert_row(&life, REPLICA_OUTBOX, "b", "");
+	assert_true(others_see(&life, REPLICA_OPERATIONS, "a"));
+	crash(&life);
+	remove_folder(&life);
+}
+
+static void what_others_read_is_in_the_store_at_once(void **state)
+{
+	(void)state;
+	struct life life;
+	new_folder(&life);
+	begin(&life);
+	put(&life, REPLICA_OPERATIONS, "a", "one");
+	assert_int_equal(engine_commit(&life.engine), 0);
+	put(&life, REPLICA_LOCALS, "l", "id");
+	assert_int_equal(engine_commit(&life.engine), 0);
+	assert_true(others_see(&life, REPLICA_LOCALS, "l") && others_see(&life, REPLICA_OPERATIONS, "a"));
+	assert_int_equal(life.engine.journal.at, 0); /* the next generation */
+	engine_row_remove(&life.engine, REPLICA_LOCALS, STR("l"));
+	assert_int_equal(engine_commit(&life.engine), 0);
+	assert_false(others_see(&life, REPLICA_LOCALS, "l"));
+	put(&life, REPLICA_REPLICANTS, "r", "a new one");
+	assert_int_equal(engine_commit(&life.engine), 0);
+	assert_true(others_see(&life, REPLICA_REPLICANTS, "r"));
+	crash(&life);
+	remove_folder(&life);
+}
+
+/* Cut anywhere within the last commit, or one byte of it changed: the one before counts. */
+static void half_a_commit_is_none(void **state)
+{
+	(void)state;
+	struct life life;
+	char path[128];
+	new_folder(&life);
+	snprintf(path, sizeof(path), "%s/journal", life.folder);
+	for (int damaged = 0; damaged < 60; damaged += 7) {
+		begin(&life);
+		engine_row_remove(&life.engine, REPLICA_OUTBOX, STR("second"));
+		put(&life, REPLICA_LOCALS, "l", "settled"); /* the next generation */
+		assert_int_equal(engine_commit(&life.engine), 0);
+		put(&life, REPLICA_OUTBOX, "first", "1");
+		assert_int_equal(engine_commit(&life.engine), 0);
+		off_t at = (off_t)life.engine.journal.at + damaged;
+		put(&life, REPLICA_OUTBOX, "second", "0123456789012345678901234567890123456789");
+		assert_int_equal(engine_commit(&life.engine), 0);
+		assert_true(at < (off_t)life.engine.journal.at);
+		crash(&life);
+		int fd = open(path, O_RDWR);
+		char byte;
+		assert_int_equal(pread(fd, &byte, 1, at), 1);
+		byte = (char)~byte;
+		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+		close(fd);
+		begin(&life);
+		assert_row(&life, REPLICA_OUTBOX, "first", "1");
+		assert_row(&life, REPLICA_OUTBOX, "second", NULL);
+		crash(&life);
+	}
+	remove_folder(&life);
+}
+
+/* More than the file holds goes to the store, and is not lost either. */
+static void more_than_it_holds(void **state)
+{
+	(void)state;
+	struct life life;
+	char *row = malloc((1 << 20) + 1);
+	CHECK(row);
+	memset(row, 'x', 1 << 20);
+	row[1 << 20] = '\0';
+	new_folder(&life);
+	begin(&life);
+	for (int i = 0; i < 10; i++) {
+		char key[16];
+		snprintf(key, sizeof(key), "k%d", i);
+		put(&life, REPLICA_OUTBOX, key, row);
+		assert_int_equal(engine_commit(&life.engine), 0);
+	}
+	crash(&life);
+	begin(&life);
+	assert_row(&life, REPLICA_OUTBOX, "k0", row);
+	assert_row(&life, REPLICA_OUTBOX, "k9", row);
+	crash(&life);
+	remove_folder(&life);
+	free(row);
+}
+
+/* ---- Any order of puts, removals, commits of both kinds and crashes ---------------------------------------------------- */
+
+static uint64_t draw(uint64_t *luck)
+{
+	*luck ^= *luck << 13;
+	*luck ^= *luck >> 7;
+	*luck ^= *luck << 17;
+	return *luck;
+}
+
+static void like_a_model(uint64_t luck)
+{
+	struct life life;
+	unsigned now[KEYS] = {0}, durable[KEYS] = {0}; /* 0: no row */
+	new_folder(&life);
+	begin(&life);
+	for (unsigned step = 1; step <= STEPS; step++) {
+		unsigned key = (unsigned)(draw(&luck) % KEYS), what = (unsigned)(draw(&luck) % 100);
+		enum replica_table table = key % 4 == 0 ? REPLICA_LANES : key % 4 == 1 ? REPLICA_META : REPLICA_OUTBOX;
+		char name[16], row[16];
+		snprintf(name, sizeof(name), "key%u", key);
+		snprintf(row, sizeof(row), "%u", step);
+		if (what < 50) {
+			put(&life, table, name, row);
+			now[key] = step;
+		} else if (what < 65) {
+			engine_row_remove(&life.engine, table, str_of(name));
+			now[key] = 0;
+		} else if (what < 94) {
+			life.engine.journal.seen |= what < 70;
+			assert_int_equal(engine_commit(&life.engine), 0);
+			memcpy(durable, now, sizeof(now));
+		} else {
+			crash(&life);
+			begin(&life);
+			memcpy(now, durable, sizeof(now));
+		}
+		snprintf(row, sizeof(row), "%u", now[key]);
+		assert_row(&life, table, name, now[key] ? row : NULL);
+	}
+	crash(&life);
+	remove_folder(&life);
+}
+
+static void any_order(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++)
+		like_a_model(seed * 0x9e3779b97f4a7c15U);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_committed_survives),
+		cmocka_unit_test(what_others_read_is_in_the_store_at_once),
+		cmocka_unit_test(half_a_commit_is_none),
+		cmocka_unit_test(more_than_it_holds),
+		cmocka_unit_test(any_order),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
