@@ -4,7 +4,7 @@
  * check sum is put right here. */
 #include "site_fuzz.h"
 
-#include "site/bytes.h"
+#include "base/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -12,9 +12,9 @@
  */
 #include "engine/engine_int.h"
 
+#include "base/bytes.h"
 #include "base/check.h"
 #include "base/timestamp.h"
-#include "site/bytes.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* Telling webhooks (hooks.h). All of it is in the engine's thread. */
 #include "engine/engine_int.h"
 
+#include "base/bytes.h"
 #include "base/check.h"
-#include "site/bytes.h"
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>

@@ -19,8 +19,8 @@
  * docs/protocol/journal.md has the bytes. */
 #include "engine/engine_int.h"
 
+#include "base/bytes.h"
 #include "base/check.h"
-#include "site/bytes.h"
 
 #include <errno.h>
 #include <fcntl.h>

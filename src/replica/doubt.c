@@ -312,7 +312,8 @@ static int judge_issued(struct replica *replica, struct replicant *r, uint32_t m
 			r->redo = true;
 			r->not_before_us = 0;
 		}
-		replica_tell(replica, r, number, member, r->self, REPLICA_REJECTED); /* who follows sees that somebody decided */
+		replica_tell(replica, r, number, member, r->self,
+		             REPLICA_REJECTED); /* who follows sees that somebody decided */
 	} else if (verdict == REPLICA_RETRY && step->how == ORDER_KEPT) {
 		step->how = ORDER_DONE; /* it was done once, and was refused when it was to be done again */
 		r->redo = true;

@@ -4,7 +4,7 @@
 
 #include "replica/replica.h"
 
-#include "site/bytes.h"
+#include "base/bytes.h"
 
 #include "base/map.h"
 

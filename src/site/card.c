@@ -2,7 +2,7 @@
  *
  * A field that is not known is skipped: a later version may add some. One that is known is read strictly, and may come
  * only once unless it is a list. */
-#include "site/bytes.h"
+#include "base/bytes.h"
 #include "site/site_int.h"
 
 #include "base/text.h"

@@ -7,7 +7,7 @@
  *   makes it longer: neither a late answer nor a busy minute moves anything;
  * - a weak pull to the origin keeps the whole cloud from wandering off;
  * - a step is bounded, and samples beyond reason are not taken. */
-#include "site/bytes.h"
+#include "base/bytes.h"
 #include "site/site_int.h"
 
 #include "base/check.h"

@@ -14,7 +14,7 @@
  * - Removals and roots are compared with every message, by one digest: where it differs the tables are compared soon.
  * - A datagram is lost: the next comparison finds what is missing.
  * - A bucket holds more than one datagram can: it is told in several cells, each with more bits of the place. */
-#include "site/bytes.h"
+#include "base/bytes.h"
 #include "site/site_int.h"
 
 #include "base/check.h"

@@ -5,7 +5,7 @@
  *   at once, so that a thousand sites hear of it within a second.
  * - What concerns the addressee comes first (Lifeguard's buddy system, IV.C): a suspect learns of it from whoever talks
  *   to it. */
-#include "site/bytes.h"
+#include "base/bytes.h"
 #include "site/site_int.h"
 
 #include "base/check.h"

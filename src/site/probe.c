@@ -14,7 +14,7 @@
  *   live entry of an old table is enough to come back. While nobody at all answers, all probes go to lost ones.
  * - A site that shows its card without being greeted first (site_knock) wants to be known again: it is probed out of turn.
  * - A suspect that we just heard of is probed out of turn by a few sites: it is confirmed soon, or hears of it. */
-#include "site/bytes.h"
+#include "base/bytes.h"
 #include "site/site_int.h"
 
 enum {

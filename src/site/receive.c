@@ -7,7 +7,7 @@
  *
  * What a member says of others may be wrong: at worst, sites are suspected that deny it, and records are asked for that do
  * not exist. It cannot speak for another, since records are signed and the sender of a datagram is known. */
-#include "site/bytes.h"
+#include "base/bytes.h"
 #include "site/site_int.h"
 
 /* What the same datagram says of a site that one of its records is about. */

@@ -3,7 +3,7 @@
  *     version 1 | kind 1 | subject 8 | version of the record 8 | length 2 | body | length 2 | signature
  *
  * The signature is over everything before its length. */
-#include "site/bytes.h"
+#include "base/bytes.h"
 #include "site/site_int.h"
 
 #include "base/check.h"

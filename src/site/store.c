@@ -2,7 +2,7 @@
  *
  * What is loaded was true once. A site that was alive is lost now, of the incarnation before the one that was known, so that
  * our old knowledge never outweighs what others say. */
-#include "site/bytes.h"
+#include "base/bytes.h"
 #include "site/site_int.h"
 
 static const struct str MAGIC = STR_INIT("cheops\0s");                                /* then the version */

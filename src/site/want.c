@@ -4,7 +4,7 @@
  * - As many as SITE_WANTS_ASKED are under way. Each one that comes makes room for the next: the speed is that of the path.
  * - One that does not come in time is asked for once more, elsewhere, then dropped: the next comparison finds it again.
  * - Those who ask us get SITE_ANSWERS_RATE records and parts of comparisons per second, all together. */
-#include "site/bytes.h"
+#include "base/bytes.h"
 #include "site/site_int.h"
 
 enum { TRIES = 2 };

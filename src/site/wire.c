@@ -1,7 +1,7 @@
 /* Datagrams: writing them, and taking them apart (docs/protocol/gossip.md, "Messages").
  *
  * A datagram is checked as a whole before any of it is used. A section that is not known is skipped. */
-#include "site/bytes.h"
+#include "base/bytes.h"
 #include "site/site_int.h"
 
 #include "base/text.h"

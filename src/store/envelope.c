@@ -1,7 +1,7 @@
 /* The envelope of a value, and keys (docs/protocol/store.md). */
 #include "store/store_int.h"
 
-#include "site/bytes.h"
+#include "base/bytes.h"
 
 #include "base/check.h"
 #include "base/hash.h"

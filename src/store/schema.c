@@ -13,7 +13,7 @@
  *   the schema lacks it     it is dropped */
 #include "store/store_int.h"
 
-#include "site/bytes.h"
+#include "base/bytes.h"
 
 #include "base/check.h"
 #include "base/text.h"

@@ -1,7 +1,7 @@
 /* Distances that nobody measured. */
 #include "site_test.h"
 
-#include "site/bytes.h"
+#include "base/bytes.h"
 
 #include <math.h>
 

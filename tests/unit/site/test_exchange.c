@@ -1,7 +1,7 @@
 /* Tables that are compared, and what a member that means ill can do with it. */
 #include "site_test.h"
 
-#include "site/bytes.h"
+#include "base/bytes.h"
 
 enum { MANY = 1500 };
 

@@ -1,7 +1,7 @@
 /* Datagrams: to the byte, and what is refused. */
 #include "site_test.h"
 
-#include "site/bytes.h"
+#include "base/bytes.h"
 
 #include "lib/golden.h"
 

@@ -1,7 +1,7 @@
 /* Versions: what is older is migrated, what is later refused, indexes come and go; on both engines. */
 #include "store_test.h"
 
-#include "site/bytes.h"
+#include "base/bytes.h"
 
 /* Version 1: "N"; version 2: "N;v2"; version 3: "v3/N;v2". */
 static int migrate(uint32_t from, struct str key, struct str row, struct buf *out, struct err *err)
