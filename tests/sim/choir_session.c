@@ -1,7 +1,7 @@
 /* Sessions: a user whose change was acknowledged at one site reads at another one, with what he was given (`Cheops-Session`).
  *
- * At each step somebody asks some member whether it has met some session. If it says so, the change was dealt with there: it ran, was
- * refused, or need not run. When all is right, every member has met every session of what it has. */
+ * At each step somebody asks some member whether it has met some session. If it says so, and has nothing left to do, the change was
+ * dealt with there: it ran, was refused, or need not run. (What came since may have undone it for a while, see order_forget().) When all is right, every member has met every session of what it has. */
 #include "sim/choir.h"
 
 #include "sim/alloc.h"
@@ -31,28 +31,30 @@ void choir_session_note(struct choir *choir, struct choir_site *it, struct repli
 }
 
 /* What it has of it: nothing, or something that is deleted, has nothing to show. */
-static bool is_live(struct choir_site *it, struct replica_id id, bool *diverged)
+struct standing {
+	bool live;
+	bool settled; /* nothing is due: what was undone by what came since is run again some time */
+	bool diverged;
+	bool met;
+};
+
+static struct standing look_at(struct choir *choir, struct choir_site *it, const struct choir_session *session)
 {
 	struct arena arena;
 	struct replica_view view;
-	arena_init(&arena, 0);
-	bool live = replica_look(it->replica, &arena, id, &view) == 0 && !view.deleted;
-	*diverged = false;
-	for (uint32_t i = 0; live && i < view.members_count; i++)
-		*diverged |= view.members[i].diverged;
-	arena_free(&arena);
-	return live;
-}
-
-/* True: it has met it, and it is there; or, at the end, it is none that it could meet. */
-static bool is_met(struct choir *choir, struct choir_site *it, const struct choir_session *session, bool at_end)
-{
-	bool diverged, before_all = choir->options.mutation == CHOIR_CREDULOUS;
+	struct standing standing = {0};
 	int64_t *before = sim_alloc_account(&it->bytes);
-	bool live = is_live(it, session->op.replicant, &diverged);
-	bool met = live && (before_all || replica_session_met(it->replica, str_make(session->text, session->text_length)));
+	arena_init(&arena, 0);
+	standing.live = replica_look(it->replica, &arena, session->op.replicant, &view) == 0 && !view.deleted;
+	for (uint32_t i = 0; standing.live && i < view.members_count; i++) {
+		standing.diverged |= view.members[i].diverged;
+		standing.settled |= view.members[i].site == it->id && view.members[i].settled;
+	}
+	standing.met = choir->options.mutation == CHOIR_CREDULOUS ||
+	               replica_session_met(it->replica, str_make(session->text, session->text_length));
+	arena_free(&arena);
 	sim_alloc_account(before);
-	return met || (at_end && (!live || diverged));
+	return standing;
 }
 
 /* What was never made there is deleted without a word to the service. */
@@ -80,7 +82,10 @@ static void check(struct choir *choir, struct choir_site *it, const struct choir
 	struct choir_replicant *of = &choir->replicants[choir_replicant_of(choir, session->op.replicant)];
 	uint32_t issuer = choir_member_of(of, choir_site_of(choir, session->op.site));
 	const struct choir_op *op = choir_op_of(of, issuer, session->op.number);
-	if (!op || of->members[issuer] == it->number || is_in_flux(choir, it, of) || !is_met(choir, it, session, false))
+	if (!op || of->members[issuer] == it->number || is_in_flux(choir, it, of))
+		return;
+	struct standing standing = look_at(choir, it, session);
+	if (!standing.live || !standing.settled || !standing.met)
 		return;
 	const struct choir_token *token = choir_token(choir, op->request.token);
 	bool dealt_with = token->ran[it->number] || token->refused[it->number] || token->doubted[it->number];
@@ -115,9 +120,11 @@ void choir_check_sessions_end(struct choir *choir)
 	for (uint32_t i = 0; i < choir->sessions_count; i++) {
 		const struct choir_session *session = &choir->sessions[i];
 		const struct choir_replicant *of = &choir->replicants[choir_replicant_of(choir, session->op.replicant)];
-		for (uint32_t k = 0; k < of->members_count; k++)
-			if (!is_met(choir, &choir->sites[of->members[k]], session, true))
+		for (uint32_t k = 0; k < of->members_count; k++) {
+			struct standing standing = look_at(choir, &choir->sites[of->members[k]], session);
+			if (standing.live && !standing.diverged && !standing.met)
 				choir_violation(choir, of->number, "s%" PRIu32 " has not met the session of s%" PRIu32 ".%" PRIu32,
 				                of->members[k], choir_site_of(choir, session->op.site), session->op.number);
+		}
 	}
 }
