@@ -90,7 +90,10 @@ static bool put_local(void *context, const struct glue_place *place, struct buf 
 {
 	struct engine *engine = context;
 	struct engine_found found;
+	struct replica_id id;
 	if (place->kind != GLUE_PLACE_ID && place->kind != GLUE_PLACE_REFERENCE)
+		return false;
+	if (!replica_id_parse(place->value, &id)) /* no need to ask the store, as most requests would */
 		return false;
 	if (!engine_find(engine, &(struct engine_name){.id = place->value}, &found) || found.local_id_bytes == 0)
 		return false;
