@@ -18,6 +18,7 @@ struct ask {
 	struct http_task task; /* to the engine, then back */
 	struct arena arena;
 	struct engine_question question;
+	char *fields; /* of the question: there may be a credential in them */
 	struct engine_reply reply;
 	struct site_snapshot *sites;
 	struct err err;
@@ -26,8 +27,7 @@ struct ask {
 static void ask_free(struct ask *ask)
 {
 	site_snapshot_drop(ask->sites);
-	if (ask->question.fields.length > 0)
-		explicit_bzero((void *)(uintptr_t)ask->question.fields.at, ask->question.fields.length);
+	explicit_bzero(ask->fields, ask->question.fields.length);
 	arena_free(&ask->arena);
 	free(ask);
 }
@@ -375,7 +375,8 @@ void engine_ask(struct engine *engine, const struct engine_question *question)
 	ask->question.service = copy(&ask->arena, question->service);
 	ask->question.type = copy(&ask->arena, question->type);
 	ask->question.site = copy(&ask->arena, question->site);
-	ask->question.fields = copy(&ask->arena, question->fields);
+	ask->fields = arena_copy(&ask->arena, question->fields.at, question->fields.length);
+	ask->question.fields = str_make(ask->fields, question->fields.length);
 	if (question->after_replicant) {
 		struct replica_id *after = arena_new(&ask->arena, struct replica_id);
 		*after = *question->after_replicant;

@@ -33,7 +33,7 @@ void engine_blob_name(struct str blob, char name[ENGINE_BLOB_NAME_BYTES])
 
 bool engine_blob_parse(struct str text, uint8_t blob[ENGINE_BLOB_BYTES])
 {
-	if (text.length != 2 * ENGINE_BLOB_BYTES)
+	if (text.length != ENGINE_BLOB_NAME_BYTES - 1)
 		return false;
 	for (size_t i = 0; i < ENGINE_BLOB_BYTES; i++) {
 		char high = text.at[2 * i], low = text.at[2 * i + 1];
@@ -66,7 +66,7 @@ static void remove_file(struct engine *engine, struct str blob, const char *suff
 {
 	char name[ENGINE_BLOB_NAME_BYTES + sizeof(ENGINE_PART_SUFFIX)];
 	engine_blob_name(blob, name);
-	strcat(name, suffix);
+	snprintf(name + strlen(name), sizeof(ENGINE_PART_SUFFIX), "%s", suffix);
 	if (unlinkat(engine->blobs, name, 0) != 0 && errno != ENOENT)
 		log_event(engine->options.log, LOG_WARN, "the file of a body that nobody needs cannot be removed",
 		          LOG_STR("file", str_of(name)), LOG_STR("error", str_of(strerror(errno))));

@@ -152,14 +152,16 @@ static int check_site(void *context, struct str certificate_der, struct err *err
 static bool goes_on(const struct fetch *fetch, const struct http_head *head)
 {
 	const struct http_field *range = http_find_named(head, STR("content-range"));
-	unsigned long long first = 0;
-	char text[64];
+	char text[64], *end;
 	if (head->status == 200)
 		return fetch->before == 0;
 	if (head->status != 206 || !range)
 		return false;
 	snprintf(text, sizeof(text), "%.*s", STR_FMT(http_field_value(head, range)));
-	return sscanf(text, "bytes %llu-", &first) == 1 && first == fetch->before;
+	const char *number = text + STR("bytes ").length;
+	if (strncmp(text, "bytes ", STR("bytes ").length) != 0 || *number < '0' || *number > '9')
+		return false;
+	return strtoull(number, &end, 10) == fetch->before && *end == '-';
 }
 
 static enum http_piece take_piece(void *context, const struct http_head *head, struct str bytes)
@@ -253,7 +255,7 @@ static void begin(struct fetch *fetch)
 {
 	char name[ENGINE_BLOB_NAME_BYTES + sizeof(ENGINE_PART_SUFFIX)];
 	engine_blob_name(blob_of(fetch), name);
-	strcat(name, ENGINE_PART_SUFFIX);
+	memcpy(name + strlen(name), ENGINE_PART_SUFFIX, sizeof(ENGINE_PART_SUFFIX));
 	fetch->state = FETCH_RESUMING;
 	fetch->spool =
 		engine_spool_resume(fetch->engine, name, &(struct engine_spool_options){fetch->engine->loop, moved, fetch});
@@ -317,6 +319,8 @@ void engine_fetches_hurry(struct engine *engine)
 
 void engine_fetches_free(struct engine *engine)
 {
-	while (engine->fetches)
-		fetch_free(engine->fetches);
+	for (struct fetch *fetch = engine->fetches, *next; fetch; fetch = next) {
+		next = fetch->next;
+		fetch_free(fetch);
+	}
 }

@@ -388,7 +388,7 @@ void engine_ticket_go(struct ticket *ticket)
 	struct reading *reading = ticket->reading;
 	struct engine *engine = ticket->engine;
 	const struct engine_request *request = &ticket->request;
-	uint8_t *resolutions = arena_array(&ticket->arena, uint8_t, LIMIT_REPLICA_CLASSES * LIMIT_REPLICA_CLASSES);
+	uint8_t *resolutions = arena_array(&ticket->arena, uint8_t, (size_t)LIMIT_REPLICA_CLASSES * LIMIT_REPLICA_CLASSES);
 	struct replica_create create = {.service = request->service,
 	                                .type = buf_str(&ticket->type),
 	                                .collection = buf_str(&reading->collection),

@@ -250,7 +250,7 @@ def test_what_one_agent_says_to_another(mesh):
 
     first = played(mesh, script)
     assert ask(first.url("image") + "/images?x=1", headers={"Scope": "Site2", "Cheops-Hop": "v2 service=x hops=7"}).bytes == b"hi"
-    [(head, certificate)] = heads
+    [(head, certificate)] = [one for one in heads if " /images" in one[0]]  # else it is a probe, as on a busy machine
     line, *fields = head.split("\r\n")[:-2]
     assert line == "GET /images?x=1 HTTP/1.1"
     assert [field for field in fields if field.startswith(("Cheops-Hop:", "Scope:"))] == [
