@@ -205,9 +205,22 @@ void name_wait(struct replica *replica, const struct replicant *other, const str
 /* It is being made: whether the name is free is known when it was. */
 static bool is_being_made(const struct replicant *r)
 {
-	const struct op *op =
-		r->kind == REPLICANT_LIVE && r->task.what == TASK_DELIVERED ? op_find(r, r->task.member, r->task.number) : NULL;
-	return op && op->effect == ORDER_CREATE;
+	const struct op *op = NULL;
+	if (r->kind != REPLICANT_LIVE)
+		return false;
+	if (r->task.what == TASK_FIRST)
+		op = r->task.intent;
+	else if (r->task.what == TASK_DELIVERED)
+		op = op_find(r, r->task.member, r->task.number);
+	/* A user's, in doubt: nothing was issued, and it is withheld. */
+	bool withheld = r->withheld_count > 0 && vector_is_zero(r->known, r->members_count);
+	return withheld || (op && op->effect == ORDER_CREATE);
+}
+
+bool name_is_in_the_making(struct replica *replica, const struct replicant *r)
+{
+	const struct replicant *other = name_other(replica, r);
+	return other && is_being_made(other);
 }
 
 bool name_is_free(struct replica *replica, struct replicant *r, const struct op *op)

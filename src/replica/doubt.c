@@ -76,7 +76,9 @@ static void drop_withheld(struct replica *replica, struct replicant *r, struct w
 	r->lane_dirty = true;
 	if (r->withheld_count > 0 || !vector_is_zero(r->known, r->members_count) || r->queue || r->task.what == TASK_FIRST)
 		return;
+	name_clear(replica, r);
 	r->kind = REPLICANT_NONE; /* it was its create, which did not happen */
+	references_wake(replica, r);
 	r->head_dirty = true;
 }
 

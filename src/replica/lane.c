@@ -199,6 +199,7 @@ static bool is_handled(const struct replicant *r, uint32_t index)
 /* What an operation that is issued now has seen. It never shrinks: the operations of one member see more and more. */
 void lane_raise_handled(struct replicant *r)
 {
+	lane_order(r);
 	for (bool more = true; more;) {
 		more = false;
 		for (uint32_t m = 0; m < r->members_count; m++) {
@@ -421,16 +422,32 @@ static bool is_late(struct replica *replica, struct replicant *r, struct submiss
 	return true;
 }
 
+/* Of two creates of one name at a time nobody could tell, after a crash, which one made what is there. */
+static bool is_early(struct replica *replica, struct replicant *r, struct submission *submission)
+{
+	if (!submission->creates || submission->withheld != 0 || !name_is_in_the_making(replica, r))
+		return false;
+	submit_refuse(replica, submission->ticket, ERR_UNAVAILABLE,
+	              "another one of its name is being made at this site: try again");
+	submission_free(submission);
+	queue_refuse(replica, r, ERR_NOT_FOUND, "it could not be created");
+	r->kind = REPLICANT_NONE;
+	r->head_dirty = r->lane_dirty = true;
+	return true;
+}
+
 static void start_first(struct replica *replica, struct replicant *r)
 {
 	struct submission *submission = queue_pop(r);
-	if (is_late(replica, r, submission))
+	if (is_late(replica, r, submission) || is_early(replica, r, submission))
 		return;
 	if (submission->gives) {
 		repair_give(replica, r, submission->ticket);
 		submission_free(submission);
 		return;
 	}
+	if (submission->creates)
+		name_set(replica, r); /* the creates of others under this name wait for it */
 	struct op *op = lane_number(replica, r, buf_str(&submission->content));
 	r->task = (struct task){.what = TASK_FIRST,
 	                        .kind = REPLICA_RUN,

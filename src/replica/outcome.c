@@ -69,9 +69,32 @@ static bool is_settled(const struct replicant *r)
 	return !r->redo && vector_equal(r->members[r->self].report.settled, r->known, r->members_count);
 }
 
+/* While it ran, later ones came: nobody has heard of it, so it is later than those. What a member issues after it said what it has is
+ * later than all of that, by which a state that is given (repair.c) covers nothing unseen. */
+static struct op *stamp_anew(struct replica *replica, struct replicant *r, struct op *op)
+{
+	struct op_row row;
+	struct buf bytes = {0};
+	bool late = false;
+	for (uint32_t i = 0; i < r->ops_count && !late; i++)
+		late = r->ops[i]->stamp >= op->stamp;
+	if (!late)
+		return op;
+	if (op_fetch(replica, r, r->self, op->number, &row) != 0) {
+		replica->broken = true;
+		return op;
+	}
+	op->stamp = hlc_tick(&replica->clock, replica->now.wall_ms);
+	op_row_put(&bytes, op->stamp, op->seen, r->members_count, op_content_of(&row, buf_str(&replica->row)));
+	op_store(replica, r, r->self, op->number, buf_str(&bytes));
+	replica->counters.pending_operations--; /* it was there before */
+	buf_free(&bytes);
+	return op;
+}
+
 static struct op *issue(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
 {
-	struct op *op = r->task.intent;
+	struct op *op = stamp_anew(replica, r, r->task.intent);
 	r->task.intent = NULL;
 	if (r->task.key.length > 0)
 		key_store(replica, buf_str(&r->task.key), op_id(r, r->self, op->number), outcome);
@@ -115,7 +138,9 @@ static void withdraw(struct replica *replica, struct replicant *r, const struct 
 	if (!creates || r->withheld_count > 0)
 		return;
 	queue_refuse(replica, r, ERR_NOT_FOUND, "it could not be created");
+	name_clear(replica, r);
 	r->kind = REPLICANT_NONE;
+	references_wake(replica, r);
 	r->head_dirty = r->lane_dirty = true;
 }
 

@@ -576,6 +576,7 @@ bool blob_is_here(struct replica *replica, struct replicant *r, const struct op 
 void blob_came(struct replica *replica, struct str blob);
 /* A create waits for what has its name here, if that is to be deleted. */
 bool name_is_free(struct replica *replica, struct replicant *r, const struct op *op);
+bool name_is_in_the_making(struct replica *replica, const struct replicant *r); /* by another one, at this site */
 void name_wait(struct replica *replica, const struct replicant *other, const struct replicant *r);
 /* The service has refused a create: for its name? */
 void name_refused(struct replica *replica, struct replicant *r);

@@ -144,8 +144,11 @@ static bool check_item(const struct names *names, struct choir_site *it, const s
 		bool self = member->site == it->id;
 		if (!member->settled || member->stuck || (self && !str_equal(member->local_id, str_of(local_id)))) {
 			buf_clear(names->why);
-			buf_printf(names->why, "s%" PRIu32 " does not have name %" PRIu32 " in order: '%s', '%.*s'", it->number,
-			           of->name, local_id, STR_FMT(member->local_id));
+			buf_printf(names->why,
+			           "s%" PRIu32 " does not have name %" PRIu32 " in order: '%s', '%.*s' at s%" PRIu32
+			           ", settled %d, stuck %d, diverged %d",
+			           it->number, of->name, local_id, STR_FMT(member->local_id),
+			           choir_site_of(names->choir, member->site), member->settled, member->stuck, member->diverged);
 			return false;
 		}
 	}

@@ -309,6 +309,23 @@ static void test_rows_that_are_not_committed_are_lost(void **state)
 	choir_rows_free(&rows);
 }
 
+/* ---- Names --------------------------------------------------------------------------------------------------------- */
+
+/* Several users make one name at once, and add to it: one resource in the end, and each addition counts once. Without services that
+ * reject or keep silent: what people then decide is beyond this check. */
+static void test_one_name_made_by_several(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		struct choir_options options = choir_options_default(seed, 3);
+		options.steps = 300;
+		options.faults = 15;
+		options.kinds &= ~(1u << SIM_SERVICE_MUTE | 1u << SIM_SERVICE_REFUSES | 1u << SIM_SERVICE_LOGIN);
+		options.rivals = true;
+		must_be_sound(&options);
+	}
+}
+
 /* ---- Seeds -------------------------------------------------------------------------------------------------------- */
 
 static void test_runs_that_failed_once(void **state)
@@ -336,6 +353,7 @@ int main(void)
 		cmocka_unit_test(test_without_faults_all_is_acknowledged),
 		cmocka_unit_test(test_the_checks_can_fail),
 		cmocka_unit_test(test_randomness_from_outside_is_noticed),
+		cmocka_unit_test(test_one_name_made_by_several),
 		cmocka_unit_test(test_runs_that_failed_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -583,3 +583,32 @@ struct replica_op_view world_look_op(struct world *world, uint32_t site, struct 
 	assert_int_equal(replica_look_op(world->sites[site].replica, arena, op, &view), 0);
 	return view;
 }
+
+/* ---- Names ------------------------------------------------------------------------------------------------------------------------ */
+
+struct world_item *world_item_by(struct world *world, uint32_t site, uint32_t number)
+{
+	struct replicant *r;
+	if (replicant_resolve(world->sites[site].replica, world_id(number), &r) != 0)
+		return NULL;
+	return world_item(world, site, r->id.bytes[15]);
+}
+
+uint32_t world_items_at(const struct world *world, uint32_t site)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < world->sites[site].items_count; i++)
+		count += world->sites[site].items[i].there;
+	return count;
+}
+
+uint32_t world_leads_to(struct world *world, uint32_t site, uint32_t number)
+{
+	struct arena arena;
+	struct replica_view view;
+	arena_init(&arena, 0);
+	uint32_t to =
+		replica_look(world->sites[site].replica, &arena, world_id(number), &view) == 0 ? view.id.bytes[15] : 0;
+	arena_free(&arena);
+	return to;
+}

@@ -128,6 +128,10 @@ struct replica_class world_class(const char *text);
 
 /* What the service of a site has for a replicant; NULL: nothing. */
 struct world_item *world_item(struct world *world, uint32_t site, uint32_t number);
+/* The same by any of its ids, where it became one with another; how many items there are; the number to which an id leads, 0: none. */
+struct world_item *world_item_by(struct world *world, uint32_t site, uint32_t number);
+uint32_t world_items_at(const struct world *world, uint32_t site);
+uint32_t world_leads_to(struct world *world, uint32_t site, uint32_t number);
 uint32_t world_rows(const struct world *world, uint32_t site, enum replica_table table);
 struct replica_view world_look(struct world *world, uint32_t site, uint32_t number, struct arena *arena);
 struct replica_op_view world_look_op(struct world *world, uint32_t site, struct replica_op_id op, struct arena *arena);
