@@ -124,7 +124,6 @@ static void start(struct place *place)
 	struct err err = {0};
 	struct replica_options options = replica_options_default();
 	options.self = sites[place->number];
-	options.batched = true;
 	options.running_most = BATCH * 2;
 	struct replica_host host = {.context = &place->engine,
 	                            .get = engine_row_get,
@@ -145,7 +144,6 @@ static void start(struct place *place)
 static void commit(struct place *place)
 {
 	struct engine *engine = &place->engine;
-	replica_flush(place->replica, now());
 	if (engine->failure.code == 0 && engine->session)
 		store_commit(engine->session, &engine->failure);
 	engine->session = NULL;

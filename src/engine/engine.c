@@ -219,8 +219,6 @@ static void flush(struct http_task *task)
 {
 	struct engine *engine = (struct engine *)((char *)task - offsetof(struct engine, flush));
 	engine->flushing = false;
-	if (engine->replica)
-		replica_flush(engine->replica, engine_now());
 	engine_changes_store(engine);
 	engine_hooks_store(engine);
 	if (engine_commit(engine) != 0) {
@@ -425,7 +423,6 @@ static int start_replica(struct engine *engine, struct err *err)
 	struct replica_options options = replica_options_default();
 	options.self = engine->options.self;
 	options.hash_key = engine->options.hash_key;
-	options.batched = true;
 	options.loaded_most = ENGINE_LOADED;
 	struct replica_host host = {.context = engine,
 	                            .get = engine_row_get,

@@ -265,8 +265,6 @@ uint64_t peers_due(const struct replica *replica)
 	uint64_t due = UINT64_MAX;
 	for (uint32_t i = 0; i < replica->peers_count; i++) {
 		const struct peer *peer = replica->peers[i];
-		if (peer->out.length > 0)
-			return 0; /* written, and not sent: for who sends in batches */
 		uint64_t at = peer->ready_us < peer->try_us ? peer->ready_us : peer->try_us;
 		due = at < due ? at : due;
 	}

@@ -150,8 +150,7 @@ static void leave(struct replica *replica)
 	do_work(replica);
 	if (replica->broken)
 		return;
-	if (!replica->options.batched)
-		peers_flush(replica);
+	peers_flush(replica);
 	save_meta(replica);
 	replicants_trim(replica);
 }
@@ -331,15 +330,6 @@ void replica_receive(struct replica *replica, site_id from, struct str message, 
 		return;
 	receive_message(replica, from, message);
 	leave(replica);
-}
-
-void replica_flush(struct replica *replica, struct replica_now now)
-{
-	if (!enter(replica, now))
-		return;
-	peers_flush(replica);
-	save_meta(replica);
-	replicants_trim(replica);
 }
 
 void replica_fetched(struct replica *replica, struct str blob, struct replica_now now)

@@ -228,7 +228,6 @@ struct replica_options {
 	uint64_t clock_ahead_ms;  /* a stamp further ahead is refused */
 	uint32_t running_most;    /* executions at a time */
 	uint32_t loaded_most;     /* replicants in memory that nothing keeps there */
-	bool batched;             /* messages wait for replica_flush() */
 };
 
 struct replica_options replica_options_default(void);
@@ -302,10 +301,6 @@ int replica_judge(struct replica *replica, struct replica_op_id op, enum replica
 
 /* A site was removed from the mesh: it leaves all mappings. */
 void replica_site_removed(struct replica *replica, site_id site, struct replica_now now);
-
-/* What is to be told to others since the last time goes now, many events in one message. A host that said `batched` calls it
- * before each commit; without that, each event ends with it. */
-void replica_flush(struct replica *replica, struct replica_now now);
 
 uint64_t replica_due(const struct replica *replica); /* when replica_tick() wants to be called next */
 void replica_tick(struct replica *replica, struct replica_now now);

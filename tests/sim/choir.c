@@ -117,7 +117,7 @@ static void on_tick(void *context, uint32_t node)
 static uint64_t on_due(void *context, uint32_t node)
 {
 	const struct choir *choir = context;
-	return choir_due(&choir->sites[node]);
+	return choir->sites[node].replica ? replica_due(choir->sites[node].replica) : UINT64_MAX;
 }
 
 static void on_act(void *context, uint64_t what)

@@ -314,7 +314,6 @@ void choir_start(struct choir *choir, struct choir_site *it);
 void choir_crash(struct choir *choir, struct choir_site *it);
 void choir_enter(struct choir_site *it); /* around each call into struct replica */
 void choir_leave(struct choir_site *it);
-uint64_t choir_due(const struct choir_site *it);
 void choir_commit(struct choir *choir, struct choir_site *it);
 void choir_fetch(struct choir *choir, struct choir_site *it, uint32_t blob);
 void choir_late(struct choir *choir, uint32_t number); /* it arrives */

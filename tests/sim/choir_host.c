@@ -409,26 +409,6 @@ void choir_enter(struct choir_site *it)
 	sim_alloc_account(&it->bytes);
 }
 
-/* Some sites send at the end of each event, some before each commit, as the engine does it. */
-static bool is_batched(const struct choir_site *it)
-{
-	return (it->choir->options.seed + it->number) % 2 == 0;
-}
-
-/* Until the commit nothing is due: that sends. */
-uint64_t choir_due(const struct choir_site *it)
-{
-	if (!it->replica || (is_batched(it) && it->commit_asked))
-		return UINT64_MAX;
-	return replica_due(it->replica);
-}
-
-static bool has_to_commit(const struct choir_site *it)
-{
-	return it->deeds_count > 0 || it->rows.changes_count > 0 ||
-	       (is_batched(it) && replica_due(it->replica) <= choir_now(it->choir, it).us);
-}
-
 void choir_leave(struct choir_site *it)
 {
 	struct choir *choir = it->choir;
@@ -437,7 +417,7 @@ void choir_leave(struct choir_site *it)
 		choir->figures.memory_most = it->bytes;
 	if (choir->options.mutation == CHOIR_HASTY)
 		perform_all(choir, it, UINT32_MAX);
-	if (!it->commit_asked && has_to_commit(it)) {
+	if ((it->deeds_count > 0 || it->rows.changes_count > 0) && !it->commit_asked) {
 		it->commit_asked = true;
 		choir_at(choir, choir->sim.now_us + sim_random_below(&it->luck, COMMIT_MOST_US + 1), CHOIR_ACT_COMMIT,
 		         it->number);
@@ -479,12 +459,6 @@ void choir_commit(struct choir *choir, struct choir_site *it)
 	it->commit_asked = false;
 	if (!it->replica)
 		return;
-	if (is_batched(it)) {
-		sim_alloc_account(&it->bytes);
-		replica_flush(it->replica, choir_now(choir, it));
-		sim_alloc_account(NULL);
-		sim_poke(&choir->sim, it->number);
-	}
 	if (it->disk_full && it->rows.changes_count > 0) {
 		fail_commit(choir, it);
 		return;
@@ -516,7 +490,6 @@ static struct replica_options options_of(const struct choir_site *it)
 	options.repair_alone_us = 5 * CHOIR_SECOND_US;
 	options.tombstone_ms = 300000;
 	options.message_age_ms = 120000;
-	options.batched = is_batched(it);
 	return options;
 }
 
