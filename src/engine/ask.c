@@ -126,7 +126,7 @@ static void list_replicants(struct ask *ask, site_id site)
 {
 	struct engine *engine = ask->wait.engine;
 	struct replica_view *views = arena_array(&ask->arena, struct replica_view, ask->question.most);
-	struct replica_id ids[LOOKED_AT_ONCE], last;
+	struct replica_id ids[LOOKED_AT_ONCE], last = {0};
 	const struct replica_id *after = ask->question.after_replicant;
 	uint32_t count, found = 0, looked = 0;
 	ask->reply.replicants = views;
@@ -182,7 +182,7 @@ static void list_operations(struct ask *ask, site_id site)
 {
 	struct engine *engine = ask->wait.engine;
 	struct replica_op_view *views = arena_array(&ask->arena, struct replica_op_view, ask->question.most);
-	struct replica_op_id ids[LOOKED_AT_ONCE], last;
+	struct replica_op_id ids[LOOKED_AT_ONCE], last = {0};
 	const struct replica_op_id *after = ask->question.after_operation;
 	uint32_t count, found = 0, looked = 0;
 	ask->reply.operations = views;
