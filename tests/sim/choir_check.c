@@ -360,17 +360,23 @@ void choir_check_execution(struct choir *choir, struct choir_site *it, const str
 		                call->request.token);
 }
 
-/* The state that this site gives counts here at once, and it may be due to that what is run now. */
-static void note_own_states(struct choir *choir, struct choir_site *it)
+/* The state that this site gives counts here at once, and so does the stamp that an operation of its own gets when it is issued: it may be
+ * due to them what is run now. */
+static void note_own_rows(struct choir *choir, struct choir_site *it)
 {
 	for (uint32_t i = 0; i < it->rows.changes_count; i++) {
 		const struct choir_change *change = &it->rows.changes[i];
 		struct choir_op op;
 		uint32_t replicant;
-		if (change->after && change->table == REPLICA_OPERATIONS &&
-		    choir_peek(choir, choir_row_key(change->after), choir_row_value(change->after), &op, &replicant) &&
-		    op.repair && choir->replicants[replicant].members[op.member] == it->number)
+		if (!change->after || change->table != REPLICA_OPERATIONS ||
+		    !choir_peek(choir, choir_row_key(change->after), choir_row_value(change->after), &op, &replicant) ||
+		    choir->replicants[replicant].members[op.member] != it->number)
+			continue;
+		struct choir_op *known = choir_op_of(&choir->replicants[replicant], op.member, op.number);
+		if (op.repair)
 			note_op(choir, it, &op, replicant);
+		else if (known && known->request.token == op.request.token)
+			known->stamp = op.stamp;
 	}
 }
 
@@ -382,7 +388,7 @@ void choir_check_task(struct choir *choir, struct choir_site *it, struct replica
 	    !choir_request_parse(body, &request))
 		return;
 	struct choir_replicant *of = &choir->replicants[replicant];
-	note_own_states(choir, it);
+	note_own_rows(choir, it);
 	const struct choir_op *op = choir_op_of(of, choir_member_of(of, choir_site_of(choir, id.site)), id.number);
 	/* What may have had its effect already is made sure of, whatever came meanwhile. */
 	if (op && op->request.token == request.token && !choir_token(choir, request.token)->tried[it->number])
