@@ -30,7 +30,7 @@ enum assessment {
 	REPAIR_NOT,
 	REPAIR_SETTLED,
 	REPAIR_NEAREST,
-	REPAIR_ALONE, /* the nearest of those who can be reached */
+	REPAIR_ALONE, /* one of these, of those who can be reached */
 };
 
 /* Not all that counts has had its effect there. It is as that member has told, also of this one: if two did not agree on who lacks
@@ -74,21 +74,11 @@ bool repair_was_in_vain(const struct replicant *r)
 	return true;
 }
 
-/* Someone has what was made as another replicant (merge.c), and waits for the state: it is given when every member has said that it knows
- * the same. What is issued from then on comes after it in E: nothing that was acknowledged is covered unseen. */
-static bool has_foreign(const struct replicant *r)
-{
-	for (uint32_t i = 0; i < r->members_count; i++)
-		if (!r->members[i].removed && r->members[i].report.foreign)
-			return true;
-	return false;
-}
-
+/* A state is given when every member has said that it knows the same as this one. What is issued from then on is later than all of that
+ * (outcome.c), and so comes after the state in E: nothing that was acknowledged is covered unseen. */
 static bool has_met(const struct replicant *r, uint32_t member)
 {
 	const struct report *report = &r->members[member].report;
-	if (member == r->self || r->members[member].removed)
-		return true;
 	if (!vector_equal(r->members[member].has, r->known, r->members_count))
 		return false;
 	/* It has carried out the merges, too: what that makes it issue has stamps of before. */
@@ -98,12 +88,13 @@ static bool has_met(const struct replicant *r, uint32_t member)
 	return true;
 }
 
-static bool must_meet(const struct replicant *r)
+/* Someone has what was made as another replicant (merge.c), and waits for the state. */
+static bool has_foreign(const struct replicant *r)
 {
-	bool met = true;
-	for (uint32_t i = 0; i < r->members_count && met; i++)
-		met = has_met(r, i);
-	return !met && has_foreign(r);
+	for (uint32_t i = 0; i < r->members_count; i++)
+		if (!r->members[i].removed && r->members[i].report.foreign)
+			return true;
+	return false;
 }
 
 /* `heard_us`: when one of those was heard last who cannot be reached now, and would be waited for. */
@@ -111,11 +102,10 @@ static enum assessment assess(struct replica *replica, struct replicant *r, uint
 {
 	const struct report *own = own_report(r);
 	bool settled = !r->redo && vector_equal(own->settled, r->known, r->members_count);
-	bool needed = false, alone = false;
+	bool needed = false, alone = false, foreign = has_foreign(r);
 	*heard_us = 0;
 	/* What is withheld may be in the state that would be given, and would be issued once more later. */
-	if (own->diverged || r->consistency == REPLICA_WEAK || r->withheld_count > 0 || repair_was_in_vain(r) ||
-	    must_meet(r))
+	if (own->diverged || r->consistency == REPLICA_WEAK || r->withheld_count > 0 || repair_was_in_vain(r))
 		return REPAIR_NOT;
 	for (uint32_t i = 0; i < r->members_count; i++) {
 		const struct member *member = &r->members[i];
@@ -123,22 +113,17 @@ static enum assessment assess(struct replica *replica, struct replicant *r, uint
 			continue;
 		if (own->foreign && !member->report.foreign)
 			return REPAIR_NOT; /* that one has it as it ought to be, or will */
-		bool same = vector_equal(member->has, r->known, r->members_count);
+		bool met = has_met(r, i);
 		bool better = is_partial(own) && !is_partial(&member->report),
 			 worse = !is_partial(own) && is_partial(&member->report);
-		if (settled && better)
+		if (settled ? better : !own->stuck)
 			return REPAIR_NOT;
-		if (settled) {
-			needed |= same && member->report.stuck && !repair_was_refused(r, &member->report);
+		needed |= met && member->report.stuck && !repair_was_refused(r, &member->report);
+		/* A settled one gives what it has as soon as all have met; who is stuck, if nobody has anything better. */
+		if (met &&
+		    (settled || ((member->report.stuck || worse) && !is_nearer(r, i, r->self)) || member->report.diverged))
 			continue;
-		}
-		if (!own->stuck)
-			return REPAIR_NOT;
-		if (same && (member->report.stuck || worse) && !is_nearer(r, i, r->self))
-			continue;
-		if (same && member->report.diverged)
-			continue; /* right or not, it has nothing that it could give */
-		if (replica->host.reachable(replica->host.context, member->site))
+		if (foreign || replica->host.reachable(replica->host.context, member->site))
 			return REPAIR_NOT;
 		const struct peer *peer = peer_get(replica, member->site);
 		*heard_us = peer->heard_us > *heard_us ? peer->heard_us : *heard_us;
@@ -147,9 +132,9 @@ static enum assessment assess(struct replica *replica, struct replicant *r, uint
 	/* A state that is given behind a delete would make it again. */
 	if ((settled && !needed) || (!settled && !own->stuck) || lane_ends_deleted(r))
 		return REPAIR_NOT;
-	if (settled)
-		return REPAIR_SETTLED;
-	return alone ? REPAIR_ALONE : REPAIR_NEAREST;
+	if (alone)
+		return REPAIR_ALONE;
+	return settled ? REPAIR_SETTLED : REPAIR_NEAREST;
 }
 
 /* The same; who is alone has to be so for long. Whether others can be reached is no event: who is stuck looks now and then. */

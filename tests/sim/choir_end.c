@@ -176,6 +176,18 @@ static bool is_left_alone(struct choir *choir, const struct choir_site *it, cons
 	return false;
 }
 
+static bool is_gone(struct choir_site *it, const struct choir_replicant *of)
+{
+	struct arena arena;
+	struct replica_view view;
+	int64_t *before = sim_alloc_account(&it->bytes);
+	arena_init(&arena, 0);
+	bool gone = replica_look(it->replica, &arena, of->id, &view) != 0 || view.deleted;
+	arena_free(&arena);
+	sim_alloc_account(before);
+	return gone;
+}
+
 static bool check_state(const struct lack *lack, struct choir_site *it, const struct choir_replicant *of,
                         struct standing *standing)
 {
@@ -194,8 +206,10 @@ static bool check_state(const struct lack *lack, struct choir_site *it, const st
 		             exists);
 	uint8_t appends = of->rules.resolutions[CHOIR_APPEND * CHOIR_VERBS + CHOIR_APPEND];
 	/* Who let it be, when it was deleted everywhere else, got no state of anybody that would have had all in order. */
-	bool any_order = appends == 255 || appends == ORDER_ANY || is_left_alone(choir, it, of);
-	if (!exists || standing->kept || choir_state_equal(&item->state, &state, any_order))
+	bool alone = is_left_alone(choir, it, of);
+	bool any_order = appends == 255 || appends == ORDER_ANY || alone;
+	/* And once it is gone there, nobody finds out any more what became of an operation in doubt. */
+	if (!exists || standing->kept || (alone && is_gone(it, of)) || choir_state_equal(&item->state, &state, any_order))
 		return true;
 	struct buf is = {0}, ought = {0};
 	choir_state_print(&is, &item->state);
