@@ -467,7 +467,13 @@ static void *run_thread(void *context)
 {
 	struct engine *engine = context;
 	http_loop_run(engine->loop);
-	/* Here, since a session is of one thread: what was put and not committed is as if it had never been. */
+	/* Here, since a session is of one thread. What services have answered is kept; but if something was about to be run, what was put is
+	 * as if it had never been: kept, it would be in doubt at the next start. */
+	if (engine->session && engine->failure.code == 0 && engine->runs_held == 0) {
+		engine_changes_store(engine);
+		engine_hooks_store(engine);
+		engine_commit(engine);
+	}
 	if (engine->session)
 		store_abort(engine->session);
 	engine->session = NULL;

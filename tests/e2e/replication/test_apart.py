@@ -21,6 +21,12 @@ class Apart:
     def ask(self, site, method, path, body=None, scope=None):
         return ask(self.agents[site].url("network") + path, method, {"Scope": scope} if scope else None, json_body=body)
 
+    def everywhere(self, body):
+        """A pool at all sites, which know that they have it. Who is stopped before has to find out when it starts."""
+        made = ask(self.agents["Site1"].url("network") + "/pools", "POST", {"Scope": ALL, "Prefer": "wait=60"}, json_body=body)
+        assert made.status == 201 and "pending" not in made.header("Cheops-Replicas"), made
+        return f"/pools/{made.json['id']}"
+
     def behind(self, site, name):
         """The pool of that name, as the service itself has it; without what may differ."""
         found = self.services[site].ask("GET", f"/pools?name={name}").json["pools"]
@@ -53,7 +59,7 @@ def apart(mesh):
 
 def test_set_and_increments(apart):
     """DESIGN's example: 23; then 29, +13 and -12, each at a site of its own."""
-    path = f"/pools/{apart.ask('Site1', 'POST', '/pools', {'name': 'p', 'size': 23}, ALL).json['id']}"
+    path = apart.everywhere({"name": "p", "size": 23})
     apart.wait("p", {"name": "p", "size": 23, "notes": []})
     apart.alone("Site2", ("POST", path + "/grow", {"by": 13}))
     apart.alone("Site1", ("PUT", path, {"name": "p", "size": 29}))
@@ -64,7 +70,7 @@ def test_set_and_increments(apart):
 
 def test_what_one_site_refuses_stays_with_the_others(apart):
     """A repair comes from those who have accepted everything, and never from who has not."""
-    path = f"/pools/{apart.ask('Site1', 'POST', '/pools', {'name': 'before', 'size': 23}, ALL).json['id']}"
+    path = apart.everywhere({"name": "before", "size": 23})
     apart.wait("before", {"name": "before", "size": 23, "notes": []})
     assert apart.services["Site3"].post("/pools", {"name": "after", "size": 1}).status == 201  # its own, under that name
     apart.alone("Site1", ("PATCH", path, {"name": "after", "size": 24}))
