@@ -1,8 +1,8 @@
 /* Repair: a member that cannot get to E by re-running gets the state of another one.
  *
  * 1. Who is stuck says so in its report, with how far it is in line with E.
- * 2. A member that is settled for all that the stuck one knows waits a while, a different one each, looks again whether that is
- *    still so, reads its own copy through the API, and issues it: a `replace` that had seen everything.
+ * 2. A member that is settled, once all have said that they know the same, waits a while, a different one each, looks again whether that
+ *    is still so, reads its own copy through the API, and issues it: a `replace` that had seen everything.
  * 3. It is ordered like any other operation. For who issued it, it is done: the state is there already. Two that did the same
  *    at once do no harm.
  *
@@ -13,9 +13,9 @@
  *
  * Everybody is stuck: the one that is nearest to E, the first of several, does the same with what it has (it is stuck only once
  * it has run all that it knows).
- * Somebody cannot be reached who is nearer, or may be: it is waited for, since its state is the better one, and it may be away for
- * no longer than it takes to start. Only after a long patience (`repair_alone_us`) without a word of it the nearest of the others
- * goes on without it.
+ * Somebody cannot be reached who has not met the others, or is nearer, or may be: it is waited for. It may have changes of its own users
+ * that a state would cover, or the better state, and may be away for no longer than it takes to start. Only after a long patience
+ * (`repair_alone_us`) without a word of it one of the others goes on without it; but where a merge has left something foreign, never.
  * A person says whose copy is to be that of all, for instance after one was changed behind our back: 2. and 3. at once, and who
  * asked is answered. A member whose service has the item no more (404) makes it anew: REPLICA_RUN_ANEW, which would not be right
  * twice; so if its outcome is lost it is in doubt.
@@ -168,7 +168,7 @@ void repair_consider(struct replica *replica, struct replicant *r)
 	}
 	if (r->repair_us == 0) {
 		uint64_t random = replica_draw(replica);
-		r->repair_us = replica->now.us + REPLICA_REPAIR_US + random % (REPLICA_REPAIR_US * r->members_count);
+		r->repair_us = replica->now.us + REPLICA_REPAIR_US + random % ((uint64_t)REPLICA_REPAIR_US * r->members_count);
 	}
 	uint64_t at_us = r->repair_us > r->not_before_us ? r->repair_us : r->not_before_us; /* the lane may wait */
 	if (at_us > replica->now.us)

@@ -163,8 +163,8 @@ struct replica_options replica_options_default(void)
 	                                .retry_most_us = 60000000,
 	                                .relay_us = 3000000,
 	                                .repair_alone_us = 300000000,
-	                                .tombstone_ms = 24 * 3600000,
-	                                .message_age_ms = 12 * 3600000,
+	                                .tombstone_ms = UINT64_C(24) * 3600000,
+	                                .message_age_ms = UINT64_C(12) * 3600000,
 	                                .clock_ahead_ms = 600000,
 	                                .running_most = 64,
 	                                .loaded_most = REPLICA_LOADED};

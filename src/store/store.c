@@ -483,7 +483,7 @@ int store_delete(struct store_session *session, uint32_t table, struct str key, 
 int store_usage(struct store *store, struct store_usage *usage, struct err *err)
 {
 	struct store_session *session;
-	struct catalogue_state state;
+	struct catalogue_state state = {0};
 	*usage = (struct store_usage){0};
 	int code = store_begin_read(store, &session, err);
 	if (code)
