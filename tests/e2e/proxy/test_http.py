@@ -202,16 +202,17 @@ def test_an_endless_request_passes_byte_by_byte(agent, service):
     arrived = threading.Semaphore(0)
 
     def script(wire):
-        head = wire.head()
-        for _ in range(100):
+        while wire.ahead or wire.more():  # who closes after the first could do so while the second is being sent
+            head = wire.head()
+            for _ in range(100):
+                if head.all(b"Transfer-Encoding"):
+                    assert wire.until(b"\r\n") == b"1\r\n" and wire.take(3) == b"x\r\n"
+                else:
+                    assert wire.take(1) == b"x"
+                arrived.release()
             if head.all(b"Transfer-Encoding"):
-                assert wire.until(b"\r\n") == b"1\r\n" and wire.take(3) == b"x\r\n"
-            else:
-                assert wire.take(1) == b"x"
-            arrived.release()
-        if head.all(b"Transfer-Encoding"):
-            assert wire.take(5) == b"0\r\n\r\n"
-        wire.send(response())
+                assert wire.take(5) == b"0\r\n\r\n"
+            wire.send(response())
 
     service.script = script
     for framing, piece, last in ((b"Transfer-Encoding: chunked\r\n", b"1\r\nx\r\n", b"0\r\n\r\n"),

@@ -19,7 +19,7 @@ def types_in_the_sources(root):
             for number, name in enumerate(names):  # `late ? 504 : 502` goes with `late ? "no-answer" : "broken-answer"`
                 together = len(names) == 1 or len(statuses) < 2
                 found.setdefault(name, set()).update(statuses if together else [statuses[number]])
-        for status, name in re.findall(r'(?:api_refusal \w+ = \{|\brefuse\(refusal, )(\d+), "([a-z-]+)"', code):
+        for status, name in re.findall(r'(?:api_refusal \w+ = \{|\brefuse\((?:refusal|giving), )(\d+), "([a-z-]+)"', code):
             found.setdefault(name, set()).add(status)
         for given, names in re.findall(r'refuse\(ticket,\s*([^"]*?),\s*([^,]*"[a-z-]+"[^,]*)', code):
             for name in re.findall(r'"([a-z-]+)"', names):
