@@ -95,9 +95,10 @@ static uint64_t distance_us(const struct proxy_health *health, int64_t estimate_
 	uint64_t estimate = estimate_us == SCOPE_RTT_UNKNOWN ? 0 : (uint64_t)estimate_us;
 	if (health->rtt_us > 0)
 		return health->rtt_us;
-	/* A request that was answered took a round trip at the least. */
-	bool told = health->first_byte_us > 0 && (estimate_us < 0 || health->first_byte_us <= estimate + DUE_LEAST_US);
-	return larger(larger(health->way_us, estimate), told ? health->first_byte_us : 0);
+	/* A request that was answered took a round trip at the least. The quickest: others had to wait for a service, or were there when the
+	 * agent hung. */
+	bool told = health->quickest_us > 0 && (estimate_us < 0 || health->quickest_us <= estimate + DUE_LEAST_US);
+	return larger(larger(health->way_us, estimate), told ? health->quickest_us : 0);
 }
 
 static bool is_distance_known(const struct proxy_health *health, int64_t estimate_us)
@@ -334,6 +335,8 @@ uint64_t proxy_smooth_us(uint64_t smoothed_us, uint64_t sample_us)
 void proxy_health_first_byte(struct proxy_health *health, uint64_t first_byte_us)
 {
 	health->first_byte_us = proxy_smooth_us(health->first_byte_us, first_byte_us);
+	if (health->quickest_us == 0 || first_byte_us < health->quickest_us)
+		health->quickest_us = first_byte_us;
 	health->slow = false; /* between two late answers there was one that was not */
 }
 

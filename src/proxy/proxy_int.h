@@ -76,6 +76,7 @@ struct proxy_health {
 	uint32_t loss;          /* of probes, of PROXY_LOSS_ALL */
 	uint32_t samples;       /* that it is from; no more are counted after some */
 	uint64_t first_byte_us; /* smoothed, from a request to the head of its answer; 0: not known */
+	uint64_t quickest_us;   /* the least of these: a round trip took no longer */
 };
 
 enum { PROXY_LOSS_ALL = 65536 };

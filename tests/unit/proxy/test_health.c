@@ -343,12 +343,24 @@ static void an_outage_does_not_blind(void **state)
 static void requests_tell_how_far_it_is(void **state)
 {
 	(void)state;
-	struct proxy_health health = {.first_byte_us = 20 * MS, .answer_us = 1 * S};
+	struct proxy_health health = {.quickest_us = 20 * MS, .answer_us = 1 * S};
 	assert_int_equal(proxy_health_due_us(&health, SCOPE_RTT_UNKNOWN), 250 * MS);
-	health.first_byte_us = 400 * MS;
+	health.quickest_us = 400 * MS;
 	assert_int_equal(proxy_health_due_us(&health, 300 * MS), 500 * MS);
-	health.first_byte_us = 4 * S; /* a slow service: the estimate says more */
+	health.quickest_us = 4 * S; /* a slow service: the estimate says more */
 	assert_int_equal(proxy_health_due_us(&health, 20 * MS), 250 * MS);
+}
+
+/* Each time that an agent hung, with requests in it, it took longer to be left: 4 s, 8 s, 18 s. */
+static void requests_that_waited_for_an_agent_that_hung_do_not(void **state)
+{
+	(void)state;
+	struct proxy_health health = {.answer_us = 1 * S};
+	proxy_health_first_byte(&health, 3 * MS);
+	uint64_t before_us = proxy_health_hang_us(&health, SCOPE_RTT_UNKNOWN);
+	for (int i = 0; i < 3; i++)
+		proxy_health_first_byte(&health, 8 * S);
+	assert_int_equal(proxy_health_hang_us(&health, SCOPE_RTT_UNKNOWN), before_us);
 }
 
 static void a_race_waits_twice_the_usual_time(void **state)
@@ -400,6 +412,7 @@ int main(void)
 		cmocka_unit_test(what_was_repeated_is_a_loss_and_no_distance),
 		cmocka_unit_test(an_outage_does_not_blind),
 		cmocka_unit_test(requests_tell_how_far_it_is),
+		cmocka_unit_test(requests_that_waited_for_an_agent_that_hung_do_not),
 		cmocka_unit_test(a_race_waits_twice_the_usual_time),
 		cmocka_unit_test(times_are_smoothed),
 	};
