@@ -157,9 +157,9 @@ static int probe_connect(struct proxy_probe *probe)
 static bool is_heard(const struct proxy_probe *probe, uint64_t *at_us)
 {
 	uint64_t ago_us, age_us = now_us(probe->peer) - probe->begun_us;
-	if (!http_conn_heard(&probe->link->conn, &ago_us) || ago_us + HEARD_LEAST_US > age_us)
+	if (!http_conn_heard(&probe->link->conn, &ago_us) || (!probe->connects && ago_us + HEARD_LEAST_US > age_us))
 		return false;
-	*at_us = now_us(probe->peer) - ago_us;
+	*at_us = now_us(probe->peer) - (ago_us < age_us ? ago_us : age_us);
 	return true;
 }
 
@@ -191,7 +191,8 @@ static void start_probe(struct proxy_peer *peer, bool fresh)
 	probe->peer = peer;
 	if (!probe->parser)
 		probe->parser = http_parser_new(false, &peer->target.proxy->state->config->limits);
-	if (!probe->link && probe_connect(probe) != 0) {
+	probe->connects = !probe->link;
+	if (probe->connects && probe_connect(probe) != 0) {
 		proxy_count(&peer->target.proxy->counters.probe_failures, 1);
 		proxy_peer_failed(peer, false);
 		return;

@@ -91,6 +91,7 @@ struct proxy_probe {
 	size_t sent;
 	uint64_t begun_us; /* the connection or, on one that stands, the request */
 	uint64_t asked_us; /* the request was sent */
+	bool connects;     /* the connection is made for it: whatever is heard there is of this probe */
 	bool busy;         /* an answer is waited for, */
 	bool late;         /* and its time is over */
 	bool heard;        /* the other machine answered, if not the agent */

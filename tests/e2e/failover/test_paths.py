@@ -33,7 +33,8 @@ def test_request_leaves_a_site_that_went_silent(lab, how):
     with silence(lab, how):
         answer = lab.ask("Site2; Site3")
         assert answer.body == b"Site3" and attempts(answer) == [("Site2", "http_response_timeout"), ("Site3", "200")]
-        assert lab.counter("paths_lost") == 1 and lab.counter("path_probe_failures") >= 2
+        # The kernel of an agent that hangs is heard of: that one probe is not answered in time is enough.
+        assert lab.counter("paths_lost") == 1 and lab.counter("path_probe_failures") >= (1 if how == "stopped" else 2)
         # From now on it is passed over.
         answer = lab.ask("Site2; Site3", "POST")
         assert answer.body == b"Site3" and attempts(answer) == [("Site2", "destination_unavailable"), ("Site3", "200")]
@@ -63,11 +64,10 @@ def test_path_that_was_never_used(lab, how, method):
     with silence(lab, how):
         answer = lab.ask("Site2; Site3", method)
         assert answer.body == b"Site3" and attempts(answer) == [("Site2", "connection_timeout"), ("Site3", "200")]
-        # Where its kernel is heard of late, what silence had counted for is taken back, and it is lost once more, since it hangs.
-        assert lab.counter("paths_lost") >= 1 and lab.counter("path_probe_failures") >= 2
+        # The kernel of an agent that hangs takes connections: that one probe is not answered in time is enough.
+        assert lab.counter("paths_lost") == 1 and lab.counter("path_probe_failures") >= (1 if how == "stopped" else 2)
         answer = lab.ask("Site2; Site3", method)
-        again = {"destination_unavailable", "connection_timeout"} if how == "stopped" else {"destination_unavailable"}
-        assert answer.body == b"Site3" and attempts(answer)[0][1] in again and attempts(answer)[1:] == [("Site3", "200")]
+        assert answer.body == b"Site3" and attempts(answer) == [("Site2", "destination_unavailable"), ("Site3", "200")]
     assert lab[2].runs == 0
     wait_until(lambda: lab.ask("Site2; Site3", method).body == b"Site2", "Site2 to be used")
 
