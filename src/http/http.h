@@ -29,7 +29,7 @@ struct http_source {
 	void (*release)(struct http_source *source); /* frees it, after the round in which it was closed */
 };
 
-/* Fires once, at or soon after its deadline (ticks are HTTP_TICK_MS). Moving a deadline later costs one store. */
+/* Fires once, at or soon after its deadline (a tick is 10 ms). Moving a deadline later costs one store. */
 struct http_timer {
 	uint64_t deadline_ms; /* 0: not set */
 	void (*fire)(struct http_timer *timer);

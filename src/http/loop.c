@@ -6,7 +6,8 @@
  *
  * The wheel has one slot per tick. A timer sits in the slot of its deadline (modulo one turn); when its slot comes up and
  * the deadline has moved, it is put where it belongs now. So a connection that is busy moves its deadline by one store,
- * and the wheel touches it once per time-out, not once per request.
+ * and the wheel touches it once per time-out, or turn, not once per request. Of each slot it is known whether a timer may sit in it,
+ * so that a loop with nothing to do sleeps until the next one, and ticks can be short.
  */
 #include "http/http_int.h"
 
@@ -21,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SLOTS = 1024, TICK_MS = 50, EVENTS = 256 };
+enum { SLOTS = 1024, TICK_MS = 10, EVENTS = 256, WORD_BITS = 64, WORDS = SLOTS / WORD_BITS };
 
 /* Free buffers of one size. */
 struct shelf {
@@ -40,6 +41,7 @@ struct http_loop {
 	struct http_source *again; /* to be run in the next round */
 	uint64_t tick;             /* the last one whose slot was looked at */
 	struct http_timer slots[SLOTS];
+	uint64_t taken[WORDS]; /* a bit for each slot: a timer was put there since it came up last */
 	struct shelf shelves[HTTP_SHELVES];
 };
 
@@ -125,6 +127,7 @@ static void link_timer(struct http_loop *loop, struct http_timer *timer)
 	if (tick > loop->tick + SLOTS - 1)
 		tick = loop->tick + SLOTS - 1;
 	struct http_timer *slot = &loop->slots[tick % SLOTS];
+	loop->taken[tick % SLOTS / WORD_BITS] |= UINT64_C(1) << tick % WORD_BITS;
 	timer->next = slot;
 	timer->previous = slot->previous;
 	slot->previous->next = timer;
@@ -178,8 +181,22 @@ static void run_timers(struct http_loop *loop)
 		loop->tick = now_tick - SLOTS;
 	while (loop->tick < now_tick) {
 		loop->tick++;
+		loop->taken[loop->tick % SLOTS / WORD_BITS] &= ~(UINT64_C(1) << loop->tick % WORD_BITS);
 		run_slot(loop, &loop->slots[loop->tick % SLOTS], now_ms);
 	}
+}
+
+/* The next one in whose slot a timer may sit: a turn away at most. */
+static uint64_t next_tick(const struct http_loop *loop)
+{
+	uint64_t tick = loop->tick + 1, last = loop->tick + SLOTS - 1;
+	while (tick < last) {
+		uint64_t ahead = loop->taken[tick % SLOTS / WORD_BITS] >> tick % WORD_BITS;
+		if (ahead != 0)
+			return tick + (uint64_t)__builtin_ctzll(ahead);
+		tick += WORD_BITS - tick % WORD_BITS;
+	}
+	return last;
 }
 
 /* ---- Sources ---------------------------------------------------------------------------------------------------- */
@@ -352,15 +369,16 @@ void http_loop_free(struct http_loop *loop)
 	free(loop);
 }
 
-/* Up to the next tick: a pause of a whole one from anywhere would let timers wait for two. */
 static int pause_ms(const struct http_loop *loop)
 {
-	return TICK_MS - (int)(loop->now_us / 1000 % TICK_MS);
+	uint64_t now_ms = http_loop_now_ms(loop), next_ms = next_tick(loop) * TICK_MS;
+	return next_ms > now_ms ? (int)(next_ms - now_ms) : 0;
 }
 
 void http_loop_run(struct http_loop *loop)
 {
 	struct epoll_event events[EVENTS];
+	loop->now_us = clock_us(); /* how long to sleep is reckoned from it */
 	while (!atomic_load_explicit(&loop->stop, memory_order_acquire)) {
 		struct http_source *again = loop->again;
 		loop->again = NULL;

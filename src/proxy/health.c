@@ -45,7 +45,7 @@ enum {
 	REPEATED_LEAST_US = 150 * 1000, /* more than a round trip: TCP repeats nothing before 200 ms */
 	OVERDUE_LEAST_US = 100 * 1000,
 	OVERDUE_UNKNOWN_US = 150 * 1000,
-	BESIDE_LEAST_US = 50 * 1000,     /* a tick of the loop */
+	BESIDE_LEAST_US = 50 * 1000,
 	BESIDE_OF_RTT = 8,               /* packets that follow each other closely are lost together */
 	HANG_EXTRA_US = 500 * 1000,      /* for a packet that is repeated, and for what the agent does */
 	HANG_FIRST_US = 1000 * 1000,     /* for handshakes that are made for the first time */
@@ -64,7 +64,7 @@ enum {
 	LOSS_OF_PERCENT = 655, /* of PROXY_LOSS_ALL */
 	SILENT_FIRST = 5,
 	SILENT_FIRST_FAR = 6,
-	DELAY_LEAST_US = 50 * 1000, /* a tick of the loop */
+	DELAY_LEAST_US = 50 * 1000, /* below it a pause of a scheduler would start the next one */
 	DELAY_MOST_US = 1000 * 1000,
 	DELAY_UNKNOWN_US = 200 * 1000,
 };

@@ -23,7 +23,7 @@
 
 enum {
 	WATCHED_US = 60 * 1000 * 1000, /* after the last use */
-	QUIET_US = 250 * 1000,         /* without an answer, before a probe is sent */
+	QUIET_US = 150 * 1000,         /* without an answer, before a probe is sent */
 	SOON_MS = 50,                  /* a request is off, and the last answer is old */
 	LATE_MS = 30 * 1000,           /* for so long an answer is still waited for */
 	HEARD_LEAST_US = 10 * 1000,    /* the kernel counts in ticks: of before a probe was sent, or after? */
