@@ -27,7 +27,8 @@
  *
  * The first time nothing was measured: the round trip is what gossip tells, and of the loss it is known that satellite links
  * have more. If gossip has lost the site as well, the first silence is believed: that makes two who say so. A probe that is
- * heard of after the path was given up takes that back: the silence was only the distance. With each failure the next wait is
+ * heard of after the path was given up takes that back: the silence was only the distance. (Not where the agent hung: its kernel
+ * was heard of before.) With each failure the next wait is
  * longer, so that also a site that is farther off than all expect is reached in the end.
  *
  * How long an answer takes is smoothed as TCP does it (RFC 6298). An answer that took so long that something must have been sent
@@ -170,6 +171,7 @@ bool proxy_health_answered(struct proxy_health *health, uint64_t now_us)
 	health->answer_us = now_us;
 	health->asked_us = 0;
 	health->failures = 0;
+	health->hung = false;
 	if (health->state == PROXY_PATH_UP)
 		return false;
 	health->answers++;
@@ -185,7 +187,7 @@ bool proxy_health_heard(struct proxy_health *health, uint64_t at_us)
 	if (at_us <= health->life_us)
 		return false;
 	note_life(health, at_us);
-	if (health->state != PROXY_PATH_DOWN || !proxy_health_is_new(health))
+	if (health->state != PROXY_PATH_DOWN || !proxy_health_is_new(health) || health->hung)
 		return false;
 	health->failures = 0;
 	health->asked_us = at_us;
@@ -232,6 +234,7 @@ bool proxy_health_hangs(struct proxy_health *health, uint64_t now_us, int64_t es
 {
 	if (health->asked_us == 0 || now_us - health->asked_us < proxy_health_hang_us(health, estimate_us))
 		return false;
+	health->hung |= health->life_us >= health->asked_us;
 	return go_down(health, now_us);
 }
 
@@ -240,6 +243,7 @@ void proxy_health_forget(struct proxy_health *health)
 	health->state = PROXY_PATH_UNKNOWN;
 	health->failures = health->answers = health->silent = 0;
 	health->asked_us = 0;
+	health->hung = false;
 }
 
 void proxy_health_taken(struct proxy_health *health, uint64_t way_us)

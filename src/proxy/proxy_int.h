@@ -69,6 +69,7 @@ struct proxy_health {
 	uint64_t answer_us; /* the last one; 0: never */
 	uint64_t life_us;   /* the last time that anything was heard, an answer or an acknowledgement; 0: never */
 	uint64_t asked_us;  /* the first probe since the last answer; 0: none */
+	bool hung;          /* it is down because nobody answered behind a kernel that did */
 	uint64_t rtt_us;    /* of probes, smoothed; 0: not measured */
 	uint64_t variation_us;
 	uint64_t way_us;        /* of a connection that was taken, as long as nothing else was measured; 0: not known */

@@ -220,6 +220,25 @@ static void what_is_heard_ends_silence(void **state)
 	assert_true(silent_until_down(&health, 101 * S, SCOPE_RTT_UNKNOWN) > 4);
 }
 
+/* Its kernel goes on taking connections: that is no news. */
+static void a_new_path_to_an_agent_that_hangs_stays_down(void **state)
+{
+	(void)state;
+	struct proxy_health health = {0}, silent = {0};
+	proxy_health_asked(&health, 1 * S);
+	assert_false(proxy_health_heard(&health, 1 * S + 10 * MS));
+	assert_true(proxy_health_hangs(&health, 4 * S, 10 * MS));
+	assert_false(proxy_health_heard(&health, 5 * S));
+	assert_int_equal(health.state, PROXY_PATH_DOWN);
+	proxy_health_answered(&health, 6 * S);
+	assert_int_equal(health.state, PROXY_PATH_UP);
+	/* Nothing was heard of that one before: it may only be far away. */
+	proxy_health_asked(&silent, 1 * S);
+	assert_true(proxy_health_hangs(&silent, 4 * S, 10 * MS));
+	assert_true(proxy_health_heard(&silent, 5 * S));
+	assert_int_equal(silent.state, PROXY_PATH_UNKNOWN);
+}
+
 static void an_agent_that_hangs_is_not_heard_of_for_ever(void **state)
 {
 	(void)state;
@@ -404,6 +423,7 @@ int main(void)
 		cmocka_unit_test(a_distance_that_nobody_told_is_no_loss),
 		cmocka_unit_test(what_is_heard_ends_silence),
 		cmocka_unit_test(an_agent_that_hangs_is_not_heard_of_for_ever),
+		cmocka_unit_test(a_new_path_to_an_agent_that_hangs_stays_down),
 		cmocka_unit_test(the_first_time_comes_from_the_estimate),
 		cmocka_unit_test(a_connection_that_was_taken_tells_the_distance),
 		cmocka_unit_test(with_each_silence_the_first_time_grows),
