@@ -129,7 +129,8 @@ struct ticket {
 	struct wait wait;
 	struct replica_op_id op;
 	uint8_t effect;
-	bool answered; /* the service here was done with it */
+	bool started;  /* the service here was asked */
+	bool answered; /* and was done with it */
 	bool accepted; /* and did it */
 	bool durable;  /* and that is on disk: it waits for others */
 	struct reading *reading;

@@ -159,6 +159,8 @@ static void early_over(struct wait *wait)
 void engine_ticket_started(struct engine *engine, const struct run *run)
 {
 	struct ticket *ticket = run->task.first ? engine_ticket(engine, run->task.ticket) : NULL;
+	if (ticket)
+		ticket->started = true;
 	if (!ticket || !ticket->preference.respond_async || ticket->answered || ticket->wait.waiting)
 		return;
 	ticket->op = run->task.op;

@@ -82,7 +82,8 @@ void engine_ticket_drop(struct ticket *ticket)
 	engine_wait_end(&ticket->wait);
 	if (!ticket->durable)
 		engine_ticket_refuse(ticket, 503, "store-failed",
-		                     "the agent stops; what is asked may have had an effect at this site");
+		                     ticket->started ? "the agent stops; what is asked may have had an effect at this site"
+		                                     : "the agent stops; nothing was done");
 	unlink_ticket(ticket);
 	engine_spool_drop(ticket->spool);
 	ticket->spool = NULL;
@@ -100,7 +101,11 @@ void engine_tickets_fail(struct engine *engine, const struct err *err)
 			continue;
 		}
 		engine_ticket_refuse(ticket, full ? 507 : 503, full ? "store-full" : "store-failed",
-		                     "what is asked could not be kept, and may have had an effect at this site: %s", err->text);
+		                     ticket->started
+		                         ? "what is asked was begun at this site, and how it ended could not be kept; that "
+		                           "is found out when the store works again (`cheops ops`): %s"
+		                         : "what is asked could not be kept, and nothing was done: %s",
+		                     err->text);
 		engine_ticket_finish(ticket);
 	}
 }

@@ -70,8 +70,29 @@ static const char *why_not(const struct proxy_exchange *exchange, const struct s
 	return "lists of several sites are not put together yet; name one site, or several to choose from (`;`, `|`)";
 }
 
+/* A site of a mesh has a store, or had. */
+static bool lacks_store(const struct proxy_exchange *exchange, const struct scope_step *step, bool root)
+{
+	return step->op == SCOPE_ALL_OF && step->consistency != SCOPE_STRONG && root && exchange->state->config->meshed &&
+	       !exchange->proxy->shared->engine;
+}
+
+static int refuse_without_store(struct proxy_exchange *exchange)
+{
+	struct proxy_problem problem = {.status = 503,
+	                                .type = "store-failed",
+	                                .title = "The store of this agent cannot be used",
+	                                .close = exchange->has_body};
+	proxy_problem(exchange, &problem,
+	              "replicated resources are not available at this site until its store is mended; the agent's log says "
+	              "what is wrong with it");
+	return -1;
+}
+
 static int refuse_plan(struct proxy_exchange *exchange, const struct scope_step *step, bool root)
 {
+	if (lacks_store(exchange, step, root))
+		return refuse_without_store(exchange);
 	struct proxy_problem problem = {
 		.status = 501, .type = "not-yet", .title = "This collaboration is not carried out yet"};
 	bool all = step->op == SCOPE_ALL_OF;

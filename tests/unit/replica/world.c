@@ -32,6 +32,7 @@ int world_get(void *context, enum replica_table table, struct str key, struct bu
 	struct world_site *site = context;
 	bool there;
 	uint32_t at = row_place(&site->tables[table], key, &there);
+	site->reads++;
 	if (!there)
 		return ERR_NOT_FOUND;
 	buf_put(row, buf_str(&site->tables[table].rows[at].row));
@@ -80,6 +81,7 @@ int world_scan(void *context, enum replica_table number, struct str prefix, stru
 	uint32_t at = row_place(table, str_compare(from, prefix) > 0 ? from : prefix, &there);
 	for (; at < table->count; at++) {
 		struct str key = buf_str(&table->rows[at].key);
+		site->reads++;
 		if (key.length < prefix.length || memcmp(key.at, prefix.at, prefix.length) != 0)
 			break;
 		if (!each(each_context, key, buf_str(&table->rows[at].row)))
@@ -396,8 +398,10 @@ void world_go(struct world *world, uint64_t us)
 			advance(world, due);
 		for (uint32_t i = 0; i < world->sites_count; i++) {
 			struct replica *replica = world->sites[i].replica;
-			if (replica && replica_due(replica) <= world->now.us)
-				replica_tick(replica, world->now);
+			if (!replica || replica_due(replica) > world->now.us)
+				continue;
+			world->sites[i].ticks++;
+			replica_tick(replica, world->now);
 		}
 	}
 	advance(world, end);

@@ -80,6 +80,7 @@ struct world_site {
 	char happened[WORLD_ANSWERS][64]; /* what the service did, for inquiries: no two requests are the same */
 	uint32_t happened_count;
 	uint32_t runs, fetches, drops, puts, events;
+	uint64_t reads, ticks; /* rows that were read; timers that fired */
 	struct world_blob fetched;
 	char secret[64]; /* the last one that a task came with */
 };
