@@ -162,6 +162,22 @@ _cheops_repair() {
     esac
 }
 
+_cheops_replicant() {
+    local current=$1 previous=$2
+    case $previous in
+        -o | --output) _cheops_words 'table json yaml' "$current" ;;
+        --color) _cheops_words 'auto always never' "$current" ;;
+        -c | --config)
+            _cheops_files "$current"
+            ;;
+        --timeout | --api) ;;
+        replicant) _cheops_words 'extend drop move --help' "$current" ;;
+        *)
+            _cheops_words "--keep --force --wait --timeout --output --api --config --color --help -o -c -h" "$current"
+            ;;
+    esac
+}
+
 _cheops_webhooks() {
     local current=$1 previous=$2
     case $previous in
@@ -185,10 +201,10 @@ _cheops() {
         previous=${COMP_WORDS[COMP_CWORD - 1]} current=
     fi
     if ((COMP_CWORD == 1)); then
-        _cheops_words 'agent app demo get ops repair scope site sites webhooks help --help --version' "$current"
+        _cheops_words 'agent app demo get ops repair replicant scope site sites webhooks help --help --version' "$current"
     elif [[ ${COMP_WORDS[1]} == help ]]; then
         case $previous in
-            help) _cheops_words 'agent app demo get ops repair scope site sites webhooks' "$current" ;;
+            help) _cheops_words 'agent app demo get ops repair replicant scope site sites webhooks' "$current" ;;
             app) _cheops_words 'lint explain import' "$current" ;;
             scope) _cheops_words 'fmt check explain tokens' "$current" ;;
             site) _cheops_words 'init token join remove revoke root' "$current" ;;
@@ -209,6 +225,8 @@ _cheops() {
         _cheops_ops "$current" "$previous"
     elif [[ ${COMP_WORDS[1]} == repair ]]; then
         _cheops_repair "$current" "$previous"
+    elif [[ ${COMP_WORDS[1]} == replicant ]]; then
+        _cheops_replicant "$current" "$previous"
     elif [[ ${COMP_WORDS[1]} == webhooks ]]; then
         _cheops_webhooks "$current" "$previous"
     elif [[ ${COMP_WORDS[1]} == sites ]]; then

@@ -175,6 +175,8 @@ static const struct api_route routes[] = {
 	{STR_INIT("/cheops/v1/replicants/{id}"), STR_INIT("GET"), api_get_replicant, NULL, false},
 	{STR_INIT("/cheops/v1/replicants/{id}/verify"), STR_INIT("GET"), api_get_verify, NULL, false},
 	{STR_INIT("/cheops/v1/replicants/{id}/repair"), STR_INIT("POST"), api_post_repair, NULL, false},
+	{STR_INIT("/cheops/v1/replicants/{id}/members/{site}"), STR_INIT("PUT"), api_put_member, NULL, false},
+	{STR_INIT("/cheops/v1/replicants/{id}/members/{site}"), STR_INIT("DELETE"), api_delete_member, NULL, false},
 	{STR_INIT("/cheops/v1/operations"), STR_INIT("GET"), api_get_operations, NULL, false},
 	{STR_INIT("/cheops/v1/operations/{id}"), STR_INIT("GET"), api_get_operation, NULL, false},
 	{STR_INIT("/cheops/v1/operations/{id}/retry"), STR_INIT("POST"), api_post_retry, NULL, false},
@@ -254,6 +256,10 @@ static void refuse_method(const struct proxy_call *call, struct str accepted)
 {
 	static const struct api_refusal refusal = {405, "wrong-method", "This cannot be done with that method"};
 	bool get = str_equal(accepted, STR("GET"));
+	if (str_equal(accepted, STR("PUT"))) {
+		api_answer_problem(call->exchange, &refusal, "use PUT or DELETE", STR("Allow: PUT, DELETE\r\n"));
+		return;
+	}
 	api_answer_problem(call->exchange, &refusal, get ? "use GET" : "use POST",
 	                   get ? STR("Allow: GET, HEAD\r\n") : STR("Allow: POST\r\n"));
 }
@@ -273,11 +279,16 @@ void api_handle(void *context, const struct proxy_call *call)
 {
 	static const struct api_refusal nothing = {404, "no-such-path", "There is nothing at this path"};
 	struct api_agent *agent = context;
+	const struct api_route *found = NULL;
 	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
-		if (api_path_matches(routes[i].path, call->target) && (routes[i].peers || !call->peer)) {
-			run_route(agent, &routes[i], call);
-			return;
-		}
+		if (!api_path_matches(routes[i].path, call->target) || (!routes[i].peers && call->peer))
+			continue;
+		if (!found || str_equal(routes[i].method, call->method))
+			found = &routes[i];
+	}
+	if (found) {
+		run_route(agent, found, call);
+		return;
 	}
 	api_answer_problem(call->exchange, &nothing,
 	                   call->peer ? "other agents may ask for health, version, join and renew below /cheops/v1"

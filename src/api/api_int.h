@@ -69,6 +69,8 @@ void api_get_operations(const struct api_agent *agent, const struct proxy_call *
 void api_get_operation(const struct api_agent *agent, const struct proxy_call *call);
 void api_post_retry(const struct api_agent *agent, const struct proxy_call *call);
 void api_post_happened(const struct api_agent *agent, const struct proxy_call *call);
+void api_put_member(const struct api_agent *agent, const struct proxy_call *call);
+void api_delete_member(const struct api_agent *agent, const struct proxy_call *call);
 void api_post_dismiss(const struct api_agent *agent, const struct proxy_call *call);
 
 /* verify.c */

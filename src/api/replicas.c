@@ -16,6 +16,8 @@ static const struct api_refusal no_replicant = {404, "no-such-replicant",
                                                 "This site knows no such replicated resource"};
 static const struct api_refusal no_operation = {404, "no-such-operation", "This site knows no such operation"};
 static const struct api_refusal not_judged = {409, "nothing-to-judge", "There is nothing to decide on this operation"};
+static const struct api_refusal members_stay = {409, "members-unchanged",
+                                                "The members of this resource stay as they are"};
 static const struct api_refusal too_many = {503, "too-many-waiting", "Too many requests wait for something to happen"};
 
 /* ---- Words --------------------------------------------------------------------------------------------------------- */
@@ -76,8 +78,9 @@ static void put_copy(struct buf *out, const struct engine_reply *reply, const st
 	api_put_site(out, reply, member->site);
 	buf_printf(out, ",\"state\":\"%s\"", engine_copy_name(engine_copy_of(view, member)));
 	put_text(out, "local_id", member->local_id);
-	buf_printf(out, ",\"pending\":%u,\"rejected\":%u,\"in_doubt\":%u}", member->pending, member->rejected,
-	           member->in_doubt);
+	buf_printf(out, ",\"pending\":%u,\"rejected\":%u,\"in_doubt\":%u,\"joining\":%s,\"leaving\":%s}", member->pending,
+	           member->rejected, member->in_doubt, member->joining ? "true" : "false",
+	           member->leaving ? "true" : "false");
 }
 
 static enum engine_copy worst_copy(const struct replica_view *view)
@@ -144,12 +147,10 @@ static enum replica_member_state overall(const struct replica_op_view *view)
 
 static const char *effect_name(uint8_t effect)
 {
-	static const char *const names[ORDER_EFFECTS] = {[ORDER_CREATE] = "create",
-	                                                 [ORDER_REPLACE] = "replace",
-	                                                 [ORDER_ASSIGN] = "assign",
-	                                                 [ORDER_RELATIVE] = "relative",
-	                                                 [ORDER_DELETE] = "delete"};
-	CHECK(effect < ORDER_EFFECTS);
+	static const char *const names[ORDER_EFFECTS + 1] = {
+		[ORDER_CREATE] = "create",     [ORDER_REPLACE] = "replace", [ORDER_ASSIGN] = "assign",
+		[ORDER_RELATIVE] = "relative", [ORDER_DELETE] = "delete",   [ORDER_ADOPT] = "copy"};
+	CHECK(effect <= ORDER_EFFECTS);
 	return names[effect];
 }
 
@@ -224,7 +225,10 @@ struct query {
 
 static const struct api_refusal *why(const struct query *query, int code)
 {
-	bool replicant = query->kind == ENGINE_ASK_REPLICANT;
+	bool members = query->kind == ENGINE_ASK_EXTEND || query->kind == ENGINE_ASK_DROP;
+	bool replicant = query->kind == ENGINE_ASK_REPLICANT || members;
+	if (members && (code == ERR_CONFLICT || code == ERR_LIMIT || code == ERR_UNAVAILABLE))
+		return &members_stay;
 	switch (code) {
 	case ERR_NOT_FOUND: return replicant ? &no_replicant : &no_operation;
 	case ERR_CONFLICT: return &not_judged;
@@ -239,6 +243,8 @@ static void put_reply(struct buf *out, const struct query *query, const struct e
 	switch (query->kind) {
 	case ENGINE_ASK_REPLICANTS: put_replicants(out, reply); break;
 	case ENGINE_ASK_OPERATIONS: put_operations(out, reply); break;
+	case ENGINE_ASK_EXTEND:
+	case ENGINE_ASK_DROP:
 	case ENGINE_ASK_REPLICANT:
 		put_replicant(out, reply, &reply->replicants[0]);
 		buf_put_char(out, '\n');
@@ -472,4 +478,42 @@ void api_post_happened(const struct api_agent *agent, const struct proxy_call *c
 void api_post_dismiss(const struct api_agent *agent, const struct proxy_call *call)
 {
 	judge(agent, call, REPLICA_DISMISS);
+}
+
+/* ---- Members ------------------------------------------------------------------------------------------------------- */
+
+enum { SITE_SEGMENT = 5 }; /* /cheops/v1/replicants/{id}/members/{site} */
+
+/* `true` or nothing; false, and the call is answered. */
+static bool read_wish(const struct proxy_call *call, struct arena *arena, const char *name, bool *value)
+{
+	struct str text = api_query(arena, call->target, name);
+	*value = str_equal(text, STR("true"));
+	if (*value || text.length == 0 || str_equal(text, STR("false")))
+		return true;
+	return refuse(call, "`%s` is " TEXT_NAME_FMT "; `true` or `false` would be right", name, TEXT_NAME(text));
+}
+
+static void change_members(const struct api_agent *agent, const struct proxy_call *call, enum engine_question_kind kind)
+{
+	struct arena arena;
+	struct str id = api_segment(call->target, API_ID_SEGMENT);
+	struct engine_question question = {.kind = kind, .site = api_segment(call->target, SITE_SEGMENT), .state = -1};
+	arena_init(&arena, 0);
+	if (!replica_id_parse(id, &question.replicant))
+		refuse(call, TEXT_NAME_FMT " is no id of a replicated resource; `cheops get` shows them", TEXT_NAME(id));
+	else if (kind == ENGINE_ASK_EXTEND ||
+	         (read_wish(call, &arena, "keep", &question.keep) && read_wish(call, &arena, "force", &question.force)))
+		ask(agent, call, &question);
+	arena_free(&arena);
+}
+
+void api_put_member(const struct api_agent *agent, const struct proxy_call *call)
+{
+	change_members(agent, call, ENGINE_ASK_EXTEND);
+}
+
+void api_delete_member(const struct api_agent *agent, const struct proxy_call *call)
+{
+	change_members(agent, call, ENGINE_ASK_DROP);
 }

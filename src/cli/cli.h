@@ -36,6 +36,7 @@ extern const struct cli_command cli_command_demo;
 extern const struct cli_command cli_command_get;
 extern const struct cli_command cli_command_ops;
 extern const struct cli_command cli_command_repair;
+extern const struct cli_command cli_command_replicant;
 extern const struct cli_command cli_command_scope;
 extern const struct cli_command cli_command_site;
 extern const struct cli_command cli_command_sites;

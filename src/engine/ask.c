@@ -22,6 +22,7 @@ struct ask {
 	struct engine_reply reply;
 	struct site_snapshot *sites;
 	struct err err;
+	uint64_t ticket; /* of a site that is being added; 0: not asked yet */
 };
 
 static void ask_free(struct ask *ask)
@@ -241,6 +242,57 @@ static void judge(struct ask *ask)
 	buf_free(&secret);
 }
 
+/* ---- Members ------------------------------------------------------------------------------------------------------- */
+
+enum { EXTEND_MS = 40000 }; /* src/replica gives up before */
+
+/* True: it waits. */
+static bool extend(struct ask *ask, site_id site)
+{
+	struct engine *engine = ask->wait.engine;
+	if (ask->ticket != 0) {
+		err_set(&ask->err, ERR_UNAVAILABLE, "nothing was heard of it for %d s: look whether it is a member now",
+		        EXTEND_MS / 1000);
+		return false;
+	}
+	if (site == engine->options.self) {
+		err_set(&ask->err, ERR_INVALID,
+		        "this site is asked to add itself: ask a member, which gives the copy that it has");
+		return false;
+	}
+	ask->ticket = ++engine->tickets_made;
+	ask->wait.answer = true;
+	ask->question.timeout_ms = EXTEND_MS;
+	return replica_extend(engine->replica, ask->question.replicant, site, ask->ticket, engine_now(), &ask->err) == 0;
+}
+
+static void drop_member(struct ask *ask, site_id site)
+{
+	struct replica_drop drop = {.site = site, .keep = ask->question.keep, .force = ask->question.force};
+	if (replica_drop(ask->wait.engine->replica, ask->question.replicant, &drop, engine_now(), &ask->err) == 0)
+		look_at_replicant(ask);
+}
+
+static void hold_reply(struct ask *ask);
+static void over(struct wait *wait);
+
+bool engine_ask_answered(struct engine *engine, const struct replica_answer *answer)
+{
+	for (struct wait *wait = engine->waits; wait; wait = wait->next) {
+		struct ask *ask = (struct ask *)wait;
+		if (wait->over != over || ask->ticket == 0 || ask->ticket != answer->ticket)
+			continue;
+		engine_wait_end(wait);
+		if (answer->code)
+			err_set(&ask->err, answer->code, "%.*s", STR_FMT(answer->text));
+		else
+			look_at_replicant(ask);
+		hold_reply(ask);
+		return true;
+	}
+	return false;
+}
+
 /* ---- Changes ------------------------------------------------------------------------------------------------------- */
 
 static void read_changes(struct ask *ask)
@@ -304,6 +356,8 @@ static bool answer(struct ask *ask)
 	case ENGINE_ASK_OPERATIONS: list_operations(ask, site); break;
 	case ENGINE_ASK_JUDGE: judge(ask); break;
 	case ENGINE_ASK_HOOKS: ask->reply.hooks = engine_hooks_look(engine, &ask->arena, &ask->reply.hooks_count); break;
+	case ENGINE_ASK_EXTEND: return extend(ask, site);
+	case ENGINE_ASK_DROP: drop_member(ask, site); break;
 	case ENGINE_ASK_OPERATION:
 		ask->wait.op = ask->question.operation;
 		ask->wait.until = ask->question.until;

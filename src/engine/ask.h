@@ -22,6 +22,8 @@ enum engine_question_kind {
 	ENGINE_ASK_JUDGE,      /* an operation is run again, did happen, or is let be */
 	ENGINE_ASK_HOOKS,      /* how they stand */
 	ENGINE_ASK_CHANGES,    /* what happened after a change; waits if nothing did */
+	ENGINE_ASK_EXTEND,     /* `site` becomes a member of a replicant; waits until the copy for it is on its way */
+	ENGINE_ASK_DROP,       /* `site` is to be a member no longer */
 };
 
 /* How far an operation is to be. What is superseded somewhere is settled there, and counts. */
@@ -103,6 +105,8 @@ struct engine_question {
 	enum replica_verdict verdict;
 	struct str
 		fields; /* of a retry, as in struct engine_request: credentials in them replace those that were refused */
+	/* a member that goes */
+	bool keep, force; /* see struct replica_drop */
 	/* changes */
 	bool from_now; /* `last` only */
 	uint64_t after;

@@ -6,8 +6,8 @@
  *     'F' and lines of headers    forward: what the user showed
  *     'I' and the user's name     impersonate: this agent's own credential, and the headers that say on whose behalf
  *     'A'                         agent: this agent's own credential
- *     'S'                         the state of a member, which is no request of a user: this agent's own credential where it
- *                                 has one, else none
+ *     'S'                         the state of a member, or a copy for a new one, which is no request of a user: this agent's
+ *                                 own credential where it has one, else none
  *
  * It lies in sealed rows (rows.c) and goes to members only, by TLS. Nothing of it is logged, shown or told.
  */
@@ -127,7 +127,9 @@ int engine_secret_show(const struct run *run, struct buf *fields, struct err *er
 		engine_credentials_put(service, ticket->request.fields, fields);
 		return 0;
 	}
-	if (run->task.kind == REPLICA_READ_STATE || (secret.length > 0 && secret.at[0] == 'S')) {
+	bool asked_by_nobody =
+		run->task.kind == REPLICA_READ_STATE || run->task.kind == REPLICA_READ_COPY || run->task.kind == REPLICA_LEAVE;
+	if (asked_by_nobody || (secret.length > 0 && secret.at[0] == 'S')) {
 		buf_put(fields, run->service->credential);
 		return 0;
 	}

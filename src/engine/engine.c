@@ -60,6 +60,8 @@ static void hold_run(void *context, const struct replica_task *task)
 static void hold_answer(void *context, const struct replica_answer *answer)
 {
 	struct engine *engine = context;
+	if (engine_ask_answered(engine, answer))
+		return;
 	struct action *action = action_new(ACTION_ANSWER);
 	action->ticket = engine_ticket(engine, answer->ticket);
 	engine_answer_ticket(engine, answer);

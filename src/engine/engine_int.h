@@ -405,6 +405,8 @@ void engine_ticket_drop(struct ticket *ticket);
 void engine_tickets_fail(struct engine *engine, const struct err *err);
 
 /* ask.c */
+/* Was it asked for by a question? Then that is replied to. */
+bool engine_ask_answered(struct engine *engine, const struct replica_answer *answer);
 void engine_ask_reply(struct ask *ask, const struct err *failure);
 void engine_ask_drop(struct ask *ask);
 void engine_asks_drop(struct engine *engine); /* those that wait */
@@ -530,6 +532,8 @@ void engine_inquire(struct run *run);
 void engine_read_state(struct run *run);
 /* The first that does that to an item, not to a part of it; NULL. */
 const struct glue_operation *engine_operation_of(const struct glue_type *type, enum glue_effect effect);
+void engine_read_copy(struct run *run); /* newcomer.c */
+void engine_leave(struct run *run);
 /* The path of the item of that id. */
 void engine_item_put(const struct run *run, struct str id, struct buf *out);
 

@@ -207,7 +207,8 @@ static void done(void *context, const struct http_call_answer *answer)
 	struct replica_request carried = run->request;
 	struct replica_outcome outcome = {.kind = meaning_of(run, answer->status), .status = (int)answer->status};
 	bool anew = run->task.kind == REPLICA_RUN_ANEW;
-	if (outcome.kind == REPLICA_ACCEPTED && (anew || run->class.effect == ORDER_CREATE))
+	bool makes = anew || run->class.effect == ORDER_CREATE || run->class.effect == ORDER_ADOPT;
+	if (outcome.kind == REPLICA_ACCEPTED && makes)
 		find_id(run, answer, &id);
 	if (outcome.kind == REPLICA_ACCEPTED && anew && !id.taken)
 		outcome.kind = REPLICA_UNKNOWN; /* something was made, and nobody knows what it is called */
@@ -446,7 +447,8 @@ void engine_run_start(struct run *run)
 		engine_run_fail(run, REPLICA_FAILED, "%s", err.text);
 		return;
 	}
-	int code = run->task.kind == REPLICA_READ_STATE ? 0 : translate(run, &err);
+	bool has_request = runs || run->task.kind == REPLICA_INQUIRE || run->task.kind == REPLICA_RUN_ANEW;
+	int code = has_request ? translate(run, &err) : 0;
 	if (code) {
 		engine_run_fail(run, code == ERR_UNAVAILABLE ? REPLICA_FAILED : REPLICA_REFUSED, "%s", err.text);
 		return;
@@ -457,5 +459,7 @@ void engine_run_start(struct run *run)
 	case REPLICA_INQUIRE: engine_inquire(run); break;
 	case REPLICA_READ_STATE: engine_read_state(run); break;
 	case REPLICA_RUN_ANEW: send_anew(run); break;
+	case REPLICA_READ_COPY: engine_read_copy(run); break;
+	case REPLICA_LEAVE: engine_leave(run); break;
 	}
 }

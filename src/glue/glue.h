@@ -299,8 +299,8 @@ struct glue_difference {
 uint32_t glue_differences(struct str a, struct str b, uint32_t most, bool *more,
                           void (*each)(void *context, const struct glue_difference *difference), void *context);
 
-/* An item's JSON text, to make another one like it: without what its service gives to each by itself, the id, and without what may
- * differ between replicas. Ids that the user chooses stay. Errors as glue_comparable(). */
+/* An item's JSON text, to make another one like it: without what its service gives to each by itself, the id and links that have it,
+ * and without what may differ between replicas. Ids that the user chooses stay. Errors as glue_comparable(). */
 int glue_anew(const struct glue_type *type, struct str body, struct buf *out, struct err *err);
 
 #endif

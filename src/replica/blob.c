@@ -214,7 +214,7 @@ static bool is_being_made(const struct replicant *r)
 		op = op_find(r, r->task.member, r->task.number);
 	/* A user's, in doubt: nothing was issued, and it is withheld. */
 	bool withheld = r->withheld_count > 0 && vector_is_zero(r->known, r->members_count);
-	return withheld || (op && op->effect == ORDER_CREATE);
+	return withheld || (op && (op->effect == ORDER_CREATE || op->effect == ORDER_ADOPT));
 }
 
 bool name_is_in_the_making(struct replica *replica, const struct replicant *r)
@@ -225,7 +225,8 @@ bool name_is_in_the_making(struct replica *replica, const struct replicant *r)
 
 bool name_is_free(struct replica *replica, struct replicant *r, const struct op *op)
 {
-	if (op->effect != ORDER_CREATE || own_report(r)->created || r->name.length == 0)
+	bool makes = op->effect == ORDER_CREATE || op->effect == ORDER_ADOPT;
+	if (!makes || own_report(r)->created || r->name.length == 0)
 		return true;
 	struct replicant *holder = name_holder(replica, r), *other = name_other(replica, r);
 	if ((holder && (lane_ends_deleted(holder) || merge_is_due(r, holder))) || (other && is_being_made(other))) {

@@ -293,6 +293,8 @@ static int judge_issued(struct replica *replica, struct replicant *r, uint32_t m
 		return err_set(err, ERR_NOT_FOUND, "it is neither rejected nor in doubt at this site");
 	if (verdict == REPLICA_HAPPENED && step->how != ORDER_DOUBT)
 		return err_set(err, ERR_INVALID, "the service rejected it: it did not happen");
+	if (verdict == REPLICA_DISMISS && r->newcomer && op_find(r, member, number)->effect == ORDER_ADOPT)
+		return err_set(err, ERR_INVALID, "without its copy this site is no member: retry it, or drop the site");
 	bool doubt = step->how == ORDER_DOUBT;
 	/* Until it is run again, or what is due without it, the report must not say that it is settled here: nobody would keep it. */
 	if (verdict == REPLICA_RETRY || (verdict == REPLICA_DISMISS && doubt))
@@ -339,7 +341,8 @@ void doubt_retry_create(struct replica *replica, struct replicant *r)
 	for (uint32_t i = 0; i < r->ops_count && r->kind == REPLICANT_LIVE && r->name.length > 0; i++) {
 		const struct op *op = r->ops[i];
 		const struct exception *exception = report_exception(own_report(r), op->member, op->number);
-		if (op->effect == ORDER_CREATE && exception && exception->state == REPLICA_REJECTED && exception->status == 409)
+		if ((op->effect == ORDER_CREATE || op->effect == ORDER_ADOPT) && exception &&
+		    exception->state == REPLICA_REJECTED && exception->status == 409)
 			judge_issued(replica, r, op->member, op->number, REPLICA_RETRY, NULL);
 	}
 }

@@ -76,7 +76,11 @@ static void end_one(struct replica *replica, struct str expiry)
 		memcpy(id.bytes, key.at, sizeof(id.bytes));
 		if (replicant_load(replica, id, &r) != 0 || r->kind == REPLICANT_LIVE || is_alias_needed(replica, r))
 			return;
-		for (uint32_t i = 0; i < r->members_count && r->kind == REPLICANT_GONE; i++)
+		if (r->kind == REPLICANT_LEFT && !members_left_for_good(r)) {
+			expire_add(replica, replica->now.wall_ms + replica->options.tombstone_ms, REPLICA_REPLICANTS, key);
+			return;
+		}
+		for (uint32_t i = 0; i < r->members_count && r->kind != REPLICANT_ALIAS; i++)
 			if (i != r->self)
 				peer_owe(replica, r, i, false);
 		r->kind = REPLICANT_NONE;

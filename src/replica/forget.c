@@ -17,6 +17,8 @@
 
 static bool settled_by_all(const struct replicant *r, uint32_t *all)
 {
+	if (!members_agree(r))
+		return false;
 	vector_copy(all, r->known, r->members_count);
 	for (uint32_t i = 0; i < r->members_count; i++) {
 		const uint32_t *settled = r->members[i].report.settled;
@@ -183,7 +185,7 @@ void forget_gone(struct replica *replica, struct replicant *r)
 	for (uint32_t i = 0; i < r->members_count; i++)
 		owed[i] = i != r->self && !r->members[i].removed && (sync_owes(r, i) || r->report_dirty);
 	for (uint32_t i = 0; i < r->members_count; i++)
-		if (i != r->self)
+		if (i != r->self && !r->members[i].removed) /* one that was forced out may still have to be told */
 			peer_owe(replica, r, i, owed[i]);
 	for (uint32_t i = 0; i < r->ops_count; i++)
 		drop_op(replica, r, r->ops[i]);

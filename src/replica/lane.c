@@ -86,7 +86,8 @@ static uint32_t trimmed_place(const struct replicant *r, uint32_t place, const s
 		uint8_t effect = r->ops[op]->effect;
 		if (i < place)
 			moved--;
-		else if (effect != ORDER_ASSIGN && effect != ORDER_RELATIVE && r->steps[i].how != ORDER_REJECTED)
+		else if (effect != ORDER_ASSIGN && effect != ORDER_RELATIVE && effect != ORDER_ADOPT &&
+		         r->steps[i].how != ORDER_REJECTED)
 			return UINT32_MAX;
 	}
 	return moved;
@@ -148,7 +149,8 @@ void lane_order(struct replicant *r)
 	struct order_op *ops = arena_array(&r->order_arena, struct order_op, r->ops_count);
 	for (uint32_t i = 0; i < r->ops_count; i++) {
 		const struct op *op = r->ops[i];
-		ops[i] = (struct order_op){op->member, op->number, op->stamp, op->seen, op->effect, op->class, op->facet};
+		ops[i] = (struct order_op){op->member, op->number, op->stamp, op->seen,
+		                           op->effect, op->class,  op->facet, r->members[op->member].site};
 	}
 	r->set = (struct order_set){ops, r->ops_count, r->members_count, r->rules, r->base};
 	order_build(&r->order_arena, &r->set, &r->sequence);
@@ -387,7 +389,7 @@ static bool create_is(const struct replicant *r, enum order_done how)
 bool lane_is_refused(const struct replicant *r)
 {
 	bool forgotten = !vector_is_zero(r->base, r->members_count); /* and a person let it be */
-	return !r->members[r->self].report.created && (forgotten || create_is(r, ORDER_REJECTED));
+	return !r->members[r->self].report.created && !r->newcomer && (forgotten || create_is(r, ORDER_REJECTED));
 }
 
 /* Whether there is something here is not known: a person has to say. What is there could not be changed nor deleted. */
@@ -543,12 +545,13 @@ static bool run(struct replica *replica, struct replicant *r, const struct op *o
 	                    .number = op->number,
 	                    .standing = next->standing};
 	struct op_row row;
-	if (op->flags & OP_MERGE) {
-		lane_step(r, &task, ORDER_DONE); /* it was carried out when it came */
+	if (op->flags & OP_MERGE || (op->effect == ORDER_ADOPT && !r->newcomer)) {
+		/* It was carried out when it came; or it is another one's copy, or was made already. */
+		lane_step(r, &task, ORDER_DONE);
 		replica_tell(replica, r, op->number, op->member, r->self, REPLICA_APPLIED);
 		return true;
 	}
-	if (skip_missing(replica, r, op, &task))
+	if (op->effect != ORDER_ADOPT && skip_missing(replica, r, op, &task))
 		return true;
 	if (!take_slot(replica, r) || op_fetch(replica, r, op->member, op->number, &row) != 0)
 		return false;
@@ -559,6 +562,12 @@ static bool run(struct replica *replica, struct replicant *r, const struct op *o
 	replica->counters.rerun += next->action == ORDER_RERUN;
 	lane_execute(replica, r, &row);
 	return false;
+}
+
+void lane_adopt(struct replica *replica, struct replicant *r, const struct op *copy)
+{
+	struct order_next next = {.action = ORDER_RUN};
+	run(replica, r, copy, &next);
 }
 
 /* The last state that somebody gave and that was not taken here yet. The order has no way to what a delete took that lost, when its
@@ -644,14 +653,24 @@ static void make_sure(struct replica *replica, struct replicant *r)
 
 void lane_pump(struct replica *replica, struct replicant *r)
 {
+	if (r->kind == REPLICANT_LEFT)
+		members_pump_left(replica, r);
 	if (r->kind != REPLICANT_LIVE || r->task.task != 0)
 		return;
+	if (members_is_leaving(r)) {
+		queue_refuse_new(replica, r, ERR_CONFLICT, "this site is leaving: ask another member");
+		members_extend_refuse(replica, r, ERR_CONFLICT, "this site is leaving: ask another member");
+	}
 	if (r->unsure && (r->queue || r->not_before_us <= replica->now.us)) {
 		make_sure(replica, r);
 		return;
 	}
 	if (r->unsure) {
 		replica_fire(replica, r, r->not_before_us);
+		return;
+	}
+	if (r->members[r->self].removed) {
+		members_first(replica, r);
 		return;
 	}
 	if (r->merges && !merge_take(replica, r))
@@ -668,7 +687,7 @@ void lane_pump(struct replica *replica, struct replicant *r)
 		replica_fire(replica, r, r->not_before_us);
 		return;
 	}
-	if (doubt_ask(replica, r) || repair_start(replica, r))
+	if (doubt_ask(replica, r) || repair_start(replica, r) || members_first(replica, r))
 		return;
 	/* Each turn takes one operation into X. */
 	for (uint32_t turns = 0; turns <= r->ops_count; turns++) {
@@ -676,12 +695,15 @@ void lane_pump(struct replica *replica, struct replicant *r)
 		if ((settled && !r->redo) || !go_on(replica, r))
 			break;
 	}
+	members_extend(replica, r);
 }
 
 /* What came of an operation, for what this site has of the item. */
 void lane_effect(struct replica *replica, struct replicant *r, uint8_t effect, const struct replica_outcome *outcome)
 {
 	struct report *report = own_report(r);
+	if (effect == ORDER_ADOPT)
+		effect = ORDER_CREATE;
 	if (effect == ORDER_DELETE) {
 		local_clear(replica, r);
 		if (report->created)

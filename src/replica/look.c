@@ -19,6 +19,7 @@ static void look_at_member(struct arena *arena, const struct replicant *r, uint3
 	                                     .local_id_quoted = report->local_id_quoted,
 	                                     .stuck = report->stuck,
 	                                     .diverged = report->diverged,
+	                                     .leaving = r->members[member].leaving,
 	                                     .settled = true};
 	for (uint32_t i = 0; i < r->members_count && r->kind == REPLICANT_LIVE; i++)
 		if (report->settled[i] < r->known[i])
@@ -30,6 +31,7 @@ static void look_at_member(struct arena *arena, const struct replicant *r, uint3
 		view->pending += state == REPLICA_PENDING; /* a person wants it to be run again */
 	}
 	view->settled = view->pending == 0;
+	view->joining = r->members[member].added && !report->created && r->kind == REPLICANT_LIVE;
 	if (member == r->self)
 		view->in_doubt += r->withheld_count;
 }
@@ -51,7 +53,8 @@ int replica_look(struct replica *replica, struct arena *arena, struct replica_id
 	                              .collection = copy(arena, r->collection),
 	                              .name = copy(arena, r->name),
 	                              .consistency = r->consistency,
-	                              .deleted = r->kind == REPLICANT_GONE || lane_is_deleted(r),
+	                              .deleted = r->kind != REPLICANT_LIVE || lane_is_deleted(r),
+	                              .left = r->kind == REPLICANT_LEFT,
 	                              .busy = r->queue || r->unsure || r->redo || r->task.what != TASK_NONE,
 	                              .members = members,
 	                              .members_count = count,
@@ -177,13 +180,27 @@ int replica_look_op(struct replica *replica, struct arena *arena, struct replica
 
 /* ---- Sessions: "META-ID", then ":SITE.NUMBER" of each member whose operations this site has handled ---------------------------- */
 
+static uint32_t next_by_id(const struct replicant *r, site_id last)
+{
+	uint32_t next = UINT32_MAX;
+	for (uint32_t i = 0; i < r->members_count; i++)
+		if (r->members[i].site > last && (next == UINT32_MAX || r->members[i].site < r->members[next].site))
+			next = i;
+	return next;
+}
+
 void replica_session_put(struct replica *replica, struct replica_id id, struct buf *out)
 {
 	struct replicant *r;
 	if (replicant_resolve(replica, id, &r) != 0)
 		return;
 	replica_id_put(r->id, out);
-	for (uint32_t i = 0; i < r->members_count && r->kind == REPLICANT_LIVE; i++) {
+	/* In the order of their ids: what two sites say is the same if they have seen the same. */
+	site_id last = 0;
+	bool here = r->kind == REPLICANT_LIVE || r->kind == REPLICANT_LEFT; /* what it took until then reaches the others */
+	for (uint32_t k = 0; k < r->members_count && here; k++) {
+		uint32_t i = next_by_id(r, last);
+		last = r->members[i].site;
 		/* Of its own, all: also what was accepted while an earlier one is still being made sure of. */
 		uint32_t number = i == r->self ? r->known[i] : r->handled[i];
 		if (number == 0)
@@ -212,6 +229,17 @@ static bool read_digits(struct str *text, unsigned base, char end, uint64_t *num
 	return at > 0;
 }
 
+/* Its site was removed, and nobody who is left has it: it will not come. */
+static bool is_lost(const struct replicant *r, uint32_t member, uint64_t number)
+{
+	if (!r->members[member].removed || r->known[member] >= number || !members_agree(r))
+		return false;
+	for (uint32_t i = 0; i < r->members_count; i++)
+		if (i != r->self && !r->members[i].removed && r->members[i].has[member] >= number)
+			return false;
+	return true;
+}
+
 bool replica_session_met(struct replica *replica, struct str session)
 {
 	enum { ID_BYTES = 36 };
@@ -238,7 +266,9 @@ bool replica_session_met(struct replica *replica, struct str session)
 		if (!read_digits(&text, 10, ':', &number))
 			return true;
 		uint32_t member = member_index(r, site);
-		if (member != UINT32_MAX && member != r->self && r->handled[member] < number)
+		if (member == UINT32_MAX)
+			return false; /* it was added, and this site has not heard of that yet */
+		if (member != r->self && r->handled[member] < number && !is_lost(r, member, number))
 			return false;
 	}
 	return true;
@@ -250,7 +280,8 @@ int replica_here_parse(struct str row, site_id self, struct replica_here *here, 
 {
 	struct replicant r = {0};
 	int code = head_parse(row, &r, self, err);
-	*here = (struct replica_here){.alias = code == 0 && r.kind == REPLICANT_ALIAS, .gone = r.kind == REPLICANT_GONE};
+	*here = (struct replica_here){.alias = code == 0 && r.kind == REPLICANT_ALIAS,
+	                              .gone = r.kind == REPLICANT_GONE || r.kind == REPLICANT_LEFT};
 	if (here->alias)
 		here->other = r.alias;
 	if (code == 0 && r.kind == REPLICANT_LIVE) {

@@ -26,6 +26,9 @@
  * A crash: all of it is in one commit. A member that is busy with the loser or the winner ends that first.
  * The decider was removed from the mesh: nobody merges; the create is run, rejected by its service, and people are told (blob.c). So it
  * is with different members, or rules, and with `weak`.
+ * Members come and go (members.c): the loser's have to be the winner's from the start, to which others may have been added. A site
+ * is added to what may yet lose only by its decider, which then merges it no more; and a member leaves neither of the two while a merge is due.
+ * Who is a member of the loser and not of the winner all the same, since it was forced out, is told to go (members.c).
  * An alias is remembered as long as what it leads to. Its operations are found by their old ids: shown as superseded, by what they
  * became where they were issued, else by the merge. */
 #include "replica/replica_int.h"
@@ -121,19 +124,33 @@ static bool rules_equal(const struct order_rules *a, const struct order_rules *b
 
 static bool is_alike(const struct replicant *a, const struct replicant *b)
 {
-	if (a->name.length == 0 || a->consistency != REPLICA_EVENTUAL || b->consistency != REPLICA_EVENTUAL ||
-	    a->members_count != b->members_count || !str_equal(a->name, b->name) ||
-	    !str_equal(a->collection, b->collection) || !str_equal(a->type, b->type) ||
-	    !str_equal(a->service, b->service) || !rules_equal(&a->rules, &b->rules))
-		return false;
-	for (uint32_t i = 0; i < a->members_count; i++)
-		if (a->members[i].site != b->members[i].site)
-			return false;
-	return true;
+	return a->name.length > 0 && a->consistency == REPLICA_EVENTUAL && b->consistency == REPLICA_EVENTUAL &&
+	       str_equal(a->name, b->name) && str_equal(a->collection, b->collection) && str_equal(a->type, b->type) &&
+	       str_equal(a->service, b->service) && rules_equal(&a->rules, &b->rules);
 }
 
-/* The one whose create is later. NULL: they stay two. */
-static struct replicant *loser_of(struct replicant *a, struct replicant *b)
+/* They were made for the same sites, and all that have the loser are still members of the winner: they hear of the merge, and have no
+ * copy of the winner to begin with. Sites may have been added to the winner; one that was added to the loser would not hear of it. */
+static bool members_fit(const struct replicant *winner, const struct replicant *loser)
+{
+	uint32_t founders = 0;
+	for (uint32_t i = 0; i < winner->members_count; i++)
+		founders += !winner->members[i].added;
+	for (uint32_t i = 0; i < loser->members_count; i++) {
+		const struct member *it = &loser->members[i];
+		uint32_t member = it->added ? UINT32_MAX : member_index(winner, it->site);
+		bool founder = member != UINT32_MAX && !winner->members[member].added;
+		if (!it->added && !founder)
+			return false;
+		if (!it->removed && (it->added || winner->members[member].removed))
+			return false;
+		founders -= !it->added;
+	}
+	return founders == 0;
+}
+
+/* The one whose create is later. */
+static struct replicant *later_of(struct replicant *a, struct replicant *b)
 {
 	if (a->kind != REPLICANT_LIVE || b->kind != REPLICANT_LIVE || !is_alike(a, b))
 		return NULL;
@@ -146,14 +163,39 @@ static struct replicant *loser_of(struct replicant *a, struct replicant *b)
 		const struct replicant *old = x ? b : a;
 		return vector_is_zero(old->base, old->members_count) ? NULL : x ? a : b;
 	}
-	bool first = x->stamp != y->stamp ? x->stamp < y->stamp : x->member < y->member;
+	bool first = x->stamp != y->stamp ? x->stamp < y->stamp : a->members[x->member].site < b->members[y->member].site;
 	return first ? b : a;
+}
+
+/* NULL: they stay two. */
+static struct replicant *loser_of(struct replicant *a, struct replicant *b)
+{
+	struct replicant *loser = later_of(a, b);
+	return loser && members_fit(loser == a ? b : a, loser) ? loser : NULL;
 }
 
 bool merge_is_due(struct replicant *a, struct replicant *b)
 {
 	const struct replicant *loser = loser_of(a, b);
 	return loser && !loser->members[create_of(loser)->member].removed;
+}
+
+/* Somebody else may still decide that it becomes another one's alias: a site that is added meanwhile would not hear of it. Where the create
+ * is forgotten, all have run it, and whoever had made another one of that name would have waited for the merge. */
+bool merge_may_come(const struct replicant *r)
+{
+	const struct op *create = r->name.length > 0 && r->consistency == REPLICA_EVENTUAL ? create_of(r) : NULL;
+	return create && create->member != r->self && !r->members[create->member].removed;
+}
+
+/* A member that goes would not hear of a merge, and what it did to the other one would be lost. */
+bool merge_is_awaited(struct replica *replica, struct replicant *r)
+{
+	struct replicant *other = r->name.length > 0 ? name_other(replica, r) : NULL;
+	if (!other || !merge_is_due(r, other))
+		return false;
+	name_wait(replica, other, r);
+	return true;
 }
 
 static bool is_busy(const struct replicant *r)
@@ -259,7 +301,8 @@ static bool goes_over(struct replicant *r, const struct op *op, bool deleted)
 {
 	if (op->flags & OP_MERGE)
 		return true;
-	return !deleted && op->effect != ORDER_CREATE && op->effect != ORDER_DELETE && !(op->flags & OP_REPAIR) &&
+	return !deleted && op->effect != ORDER_CREATE && op->effect != ORDER_DELETE &&
+	       !(op->flags & (OP_REPAIR | OP_ADOPT)) &&
 	       r->sequence.places[op_index(r, op->member, op->number)].fate != ORDER_SUPERSEDED && !is_covered(r, op);
 }
 
@@ -349,6 +392,8 @@ static void drop_loser(struct replica *replica, struct replicant *loser)
 	loser->ops_count = loser->steps_count = 0;
 	vector_copy(loser->base, loser->known, loser->members_count);
 	loser->ordered = loser->redo = false;
+	loser->repair_us = loser->alone_us = 0;
+	members_extend_refuse(replica, loser, ERR_UNAVAILABLE, "it became one with another one of its name: try again");
 	own_report(loser)->created = false;
 }
 
@@ -415,12 +460,12 @@ static bool look_at_pair(struct replica *replica, struct replicant *r, struct re
 void merge_consider(struct replica *replica, struct replicant *r)
 {
 	struct replicant *other = NULL;
-	if (r->kind != REPLICANT_LIVE || r->name.length == 0 || !create_of(r))
+	if (r->kind != REPLICANT_LIVE || r->name.length == 0 || (!create_of(r) && !r->newcomer))
 		return;
 	other = name_other(replica, r);
 	if (other && look_at_pair(replica, r, other))
 		return;
-	if (other && !own_report(r)->created && lane_is_refused(r) && name_holder(replica, r))
+	if (other && !own_report(r)->created && (lane_is_refused(r) || r->newcomer) && name_holder(replica, r))
 		name_wait(replica, other, r); /* also after a restart: it is tried again when the other one is deleted */
 	/* Those that waited for this one to have nothing to do. */
 	for (uint32_t i = 0; i < replica->waiters_count && !is_busy(r); i++) {
@@ -452,6 +497,11 @@ static bool take_merge(struct replica *replica, struct replicant *winner, const 
 	if (is_busy(loser)) {
 		name_wait(replica, loser, winner);
 		return false;
+	}
+	if (winner->newcomer) {
+		/* It was removed from the loser, and has not heard of that; of the winner it begins with a copy. */
+		members_remove(replica, loser, loser->self);
+		return true;
 	}
 	become_one(replica, winner, loser, merge, take_over(replica, winner, loser));
 	return true;

@@ -23,6 +23,8 @@ bool order_before(const struct order_op *x, const struct order_op *y)
 {
 	if (x->stamp != y->stamp)
 		return x->stamp < y->stamp;
+	if (x->site != y->site)
+		return x->site < y->site;
 	if (x->member != y->member)
 		return x->member < y->member;
 	return x->number < y->number;
@@ -58,6 +60,8 @@ static enum order_resolution resolve_delete(const struct order_rules *rules, boo
 
 enum order_resolution order_resolve(const struct order_rules *rules, const struct order_op *x, const struct order_op *y)
 {
+	if (order_is_copy(x) || order_is_copy(y))
+		return x->effect == ORDER_DELETE ? ORDER_TAKE_FIRST : y->effect == ORDER_DELETE ? ORDER_TAKE_ONE : ORDER_ANY;
 	if (x->facet != y->facet && !order_concerns_all(x) && !order_concerns_all(y))
 		return ORDER_ANY;
 	if (rules->resolutions && x->class < rules->classes && y->class < rules->classes) {
@@ -87,6 +91,8 @@ bool order_resets(const struct order_rules *rules, const struct order_op *op)
 /* Where one had seen the other, they keep that order, whatever the rules say of concurrent ones. */
 bool order_commute(const struct order_rules *rules, const struct order_op *x, const struct order_op *y)
 {
+	if (order_is_copy(x) || order_is_copy(y))
+		return true;
 	if (order_concerns_all(x) || order_concerns_all(y))
 		return false;
 	if (x->facet != y->facet)
@@ -218,9 +224,15 @@ static void insert(struct build *build, uint32_t y, bool reverses)
 {
 	const struct order_op *ops = build->set->ops;
 	uint32_t at = build->all_count;
-	for (uint32_t i = build->all_count; reverses && i > 0 && !order_saw(&ops[y], &ops[build->all[i - 1]]); i--)
-		if (order_resolve(&build->set->rules, &ops[build->all[i - 1]], &ops[y]) == ORDER_REVERSE)
+	for (uint32_t i = build->all_count; reverses && i > 0; i--) {
+		const struct order_op *x = &ops[build->all[i - 1]];
+		if (order_is_copy(x))
+			continue; /* that it was seen says nothing on the order of others */
+		if (order_saw(&ops[y], x))
+			break;
+		if (order_resolve(&build->set->rules, x, &ops[y]) == ORDER_REVERSE)
 			at = i - 1;
+	}
 	memmove(&build->all[at + 1], &build->all[at], (build->all_count - at) * sizeof(*build->all));
 	build->all[at] = y;
 	build->all_count++;

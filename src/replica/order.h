@@ -23,9 +23,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum order_effect { ORDER_CREATE, ORDER_REPLACE, ORDER_ASSIGN, ORDER_RELATIVE, ORDER_DELETE, ORDER_EFFECTS };
+enum order_effect {
+	ORDER_CREATE,
+	ORDER_REPLACE,
+	ORDER_ASSIGN,
+	ORDER_RELATIVE,
+	ORDER_DELETE,
+	ORDER_EFFECTS,
+	/* The copy that a new member begins with (members.c). To the order it is nothing: it commutes with everything, and a
+	 * concurrent delete wins, whatever the rules say. No request has this effect. */
+	ORDER_ADOPT = ORDER_EFFECTS,
+};
 
-/* For concurrent x before y in T. T, the order of all that is known, is by stamp, then by member. */
+/* For concurrent x before y in T. T, the order of all that is known, is by stamp, then by site. */
 enum order_resolution {
 	ORDER_TAKE_ONE,   /* only y counts */
 	ORDER_ANY,        /* they commute */
@@ -37,7 +47,8 @@ enum order_resolution {
 
 enum { ORDER_DEFAULT = 255 };
 
-/* An operation as far as its place is concerned. Members are numbered 0 to members_count - 1, the same way everywhere. */
+/* An operation as far as its place is concerned. Members are numbered 0 to members_count - 1, each site in its own way: the
+ * order depends on their ids alone. */
 struct order_op {
 	uint32_t member; /* that issued it */
 	uint32_t number; /* its first is 1 */
@@ -48,6 +59,7 @@ struct order_op {
 	uint8_t effect;
 	uint8_t class;  /* what the rules know it by: operations of one name have one class */
 	uint16_t facet; /* 0: the item itself */
+	uint64_t site;  /* id of the member: decides between equal stamps */
 };
 
 /* How concurrent operations are resolved: fixed when the replicant is made, and equal at all members. */

@@ -12,6 +12,12 @@ static inline bool order_concerns_all(const struct order_op *op)
 	return op->effect == ORDER_CREATE || op->effect == ORDER_DELETE;
 }
 
+/* It changes nothing where the item is already. */
+static inline bool order_is_copy(const struct order_op *op)
+{
+	return op->effect == ORDER_ADOPT;
+}
+
 static inline bool order_concurrent(const struct order_op *x, const struct order_op *y)
 {
 	return x->member != y->member && !order_saw(x, y) && !order_saw(y, x);

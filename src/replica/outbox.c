@@ -92,7 +92,7 @@ void peer_owe(struct replica *replica, struct replicant *r, uint32_t member, boo
 	struct peer *peer = peer_get(replica, to->site);
 	struct buf key = {0}, row = {0};
 	outbox_key_put(&key, to->site, r->id);
-	if (r->kind != REPLICANT_LIVE)
+	if (r->kind != REPLICANT_LIVE || to->removed)
 		to->in_outbox = row_get(replica, REPLICA_OUTBOX, buf_str(&key), &row) == 0;
 	if (owed && !to->in_outbox) {
 		buf_clear(&row);
@@ -156,7 +156,7 @@ static void flush_ready(struct replica *replica, struct peer *peer)
 		r->members[member].ready = false;
 		if (r->kind == REPLICANT_GONE)
 			sync_emit_gone(replica, peer, r->id, false);
-		else if (reachable)
+		else if (reachable && !r->members[member].removed)
 			sync_emit(replica, peer, r, member, false);
 		else
 			r->members[member].ack = false;
@@ -209,6 +209,8 @@ static void try_one(struct replica *replica, struct peer *peer, struct replica_i
 		replica->host.remove(replica->host.context, REPLICA_OUTBOX, buf_str(&key));
 		buf_free(&key);
 		peer->owed -= peer->owed > 0;
+	} else if (r->kind == REPLICANT_LEFT || r->members[member].removed) {
+		members_answer(replica, r, member, true);
 	} else if (r->kind == REPLICANT_GONE) {
 		sync_emit_gone(replica, peer, id, true);
 	} else if (!sync_owes(r, member)) {

@@ -210,6 +210,8 @@ static void done(struct replica *replica, struct replicant *r, enum order_done h
 		lane_made_whole(r, op);
 		if (op->flags & OP_REPAIR)
 			lane_undelete(r, op);
+		if (op->effect == ORDER_ADOPT && r->newcomer)
+			members_adopted(r, op);
 	} else {
 		size_t bytes = outcome->answer.length < UINT16_MAX ? outcome->answer.length : UINT16_MAX;
 		replica->counters.rejected += how == ORDER_REJECTED;
@@ -218,7 +220,7 @@ static void done(struct replica *replica, struct replicant *r, enum order_done h
 		              &(struct exception){op->member, op->number, (uint8_t)state, (uint16_t)outcome->status,
 		                                  (uint16_t)bytes, (char *)(uintptr_t)outcome->answer.at});
 		r->report_dirty = true;
-		if (op->effect == ORDER_CREATE) {
+		if (op->effect == ORDER_CREATE || op->effect == ORDER_ADOPT) {
 			references_wake(replica, r);
 			name_refused(replica, r);
 		}
@@ -329,6 +331,14 @@ void outcome_take(struct replica *replica, struct replicant *r, const struct rep
 	case TASK_STATE:
 		repair_read(replica, r, outcome);
 		end_task(r);
+		break;
+	case TASK_COPY:
+		end_task(r);
+		members_read(replica, r, outcome);
+		break;
+	case TASK_LEAVE:
+		end_task(r);
+		members_deleted(replica, r, outcome);
 		break;
 	case TASK_WEAK: take_weak(replica, r, outcome); break;
 	case TASK_NONE: break;

@@ -45,7 +45,7 @@ static bool is_nearer(const struct replicant *r, uint32_t a, uint32_t b)
 	if (is_partial(&r->members[a].report) != is_partial(&r->members[b].report))
 		return is_partial(&r->members[b].report);
 	uint32_t x = r->members[a].report.distance, y = r->members[b].report.distance;
-	return x != y ? x > y : a < b;
+	return x != y ? x > y : r->members[a].site < r->members[b].site;
 }
 
 /* It was given a state, and its service refused it: another one would not do better. A person sees it as rejected. */

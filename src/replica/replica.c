@@ -363,16 +363,34 @@ int replica_judge(struct replica *replica, struct replica_op_id op, enum replica
 	return code;
 }
 
+int replica_extend(struct replica *replica, struct replica_id id, site_id site, uint64_t ticket, struct replica_now now,
+                   struct err *err)
+{
+	CHECK(ticket != 0 && site != 0 && site != replica->options.self);
+	if (!enter(replica, now))
+		return err_set(err, ERR_IO, "the store is broken");
+	int code = members_ask_extend(replica, id, site, ticket, err);
+	leave(replica);
+	return code;
+}
+
+int replica_drop(struct replica *replica, struct replica_id id, const struct replica_drop *drop, struct replica_now now,
+                 struct err *err)
+{
+	if (!enter(replica, now))
+		return err_set(err, ERR_IO, "the store is broken");
+	int code = members_ask_drop(replica, id, drop, err);
+	leave(replica);
+	return code;
+}
+
 static void remove_member(struct replica *replica, struct replicant *r, site_id site)
 {
 	uint32_t member = member_index(r, site);
-	if (member == UINT32_MAX || r->members[member].removed || member == r->self)
+	if (member == UINT32_MAX || member == r->self)
 		return;
+	members_remove(replica, r, member);
 	peer_owe(replica, r, member, false);
-	r->members[member].removed = true;
-	r->head_dirty = true;
-	replica_tell_replicant(replica, r, REPLICA_EVENT_REPLICANT);
-	work_add(replica, r);
 }
 
 void replica_site_removed(struct replica *replica, site_id site, struct replica_now now)

@@ -116,7 +116,9 @@ enum replica_task_kind {
 	REPLICA_RUN_CREATE_AS_REPLACE, /* the create, as a PUT on what is there */
 	REPLICA_INQUIRE,               /* did it happen? by local id or natural name */
 	REPLICA_READ_STATE,            /* the item as it is, to be issued as a replace */
-	REPLICA_RUN_ANEW, /* the state of another member, as a create: the item is gone from the service here */
+	REPLICA_RUN_ANEW,  /* the state of another member, as a create: the item is gone from the service here */
+	REPLICA_READ_COPY, /* the item as it is, as a create that makes it at a new member */
+	REPLICA_LEAVE,     /* delete the item: this site is no member any more */
 };
 
 struct replica_task {
@@ -153,7 +155,7 @@ struct replica_outcome {
 	/* Of a user's operation that was accepted: what other members are to run, since only the service here knew all of it (the
 	 * name of what was made). NULL: the same. */
 	const struct replica_request *carried;
-	struct replica_request state; /* READ_STATE: a `replace` that sets it */
+	struct replica_request state; /* READ_STATE: a `replace` that sets it; READ_COPY: a `create` that makes it */
 	struct replica_class state_class;
 };
 
@@ -299,6 +301,25 @@ enum replica_verdict {
 int replica_judge(struct replica *replica, struct replica_op_id op, enum replica_verdict verdict, struct str secret,
                   struct replica_now now, struct err *err);
 
+/* ---- Members that come and go (members.c) ------------------------------------------------------------------------- */
+
+/* Adds a site. 0: it is answered later, by host->answer(): with the operation that carries the copy, once it is issued; or why
+ * not. That the new member has made it is seen like the state of any operation. ERR_NOT_FOUND, ERR_CONFLICT, ERR_LIMIT,
+ * ERR_INVALID: not answered. */
+int replica_extend(struct replica *replica, struct replica_id id, site_id site, uint64_t ticket, struct replica_now now,
+                   struct err *err);
+
+struct replica_drop {
+	site_id site;
+	bool keep;  /* the item stays there, as nobody's but its service's */
+	bool force; /* do not wait for the site: what it alone has is lost */
+};
+
+/* A site is to be a member no longer. It goes once another one has all that it has; replica_look() shows it as leaving until
+ * then. */
+int replica_drop(struct replica *replica, struct replica_id id, const struct replica_drop *drop, struct replica_now now,
+                 struct err *err);
+
 /* A site was removed from the mesh: it leaves all mappings. */
 void replica_site_removed(struct replica *replica, site_id site, struct replica_now now);
 
@@ -314,6 +335,8 @@ struct replica_member_view {
 	bool settled;     /* as far as is known here, it has executed all that is known here */
 	bool stuck;       /* it waits for the state of another one */
 	bool diverged;    /* and nobody can give it */
+	bool joining;     /* it is new, and has no copy yet */
+	bool leaving;     /* it goes as soon as another one has all that it has */
 	uint32_t pending; /* operations that it has not settled */
 	uint32_t rejected;
 	uint32_t in_doubt;
@@ -328,6 +351,7 @@ struct replica_view {
 	enum replica_consistency consistency;
 	bool deleted; /* a tombstone */
 	bool busy;    /* something runs here at this moment, or waits for its turn */
+	bool left;    /* this site is no member any more */
 	const struct replica_member_view *members;
 	uint32_t members_count;
 	uint32_t operations; /* not yet forgotten */

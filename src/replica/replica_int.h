@@ -9,8 +9,10 @@
 #include "base/map.h"
 
 enum {
-	REPLICA_ROW_VERSION = 2, /* 1 had local ids without their collection */
-	REPLICA_WIRE_VERSION = 1,
+	REPLICA_ROW_VERSION = 3,
+	REPLICA_ROW_OLDEST =
+		2, /* that is read: it had no members that come and go; 1 had local ids without their collection */
+	REPLICA_WIRE_VERSION = 2, /* 1 knew nothing of members that come and go */
 
 	REPLICA_LOADED = 512,           /* replicants in memory that nothing keeps there, if nothing else is said */
 	REPLICA_EMIT_BYTES = 256 << 10, /* operations on one replicant in one message, and on the way without an answer */
@@ -24,6 +26,7 @@ enum {
 	REPLICA_WITHHELD = 1u << 31, /* in the number of an operation that was never issued: it is in doubt */
 
 	REPLICA_SOON_US = 20000,       /* reports and acknowledgements wait that long for company */
+	REPLICA_EXTEND_US = 30000000,  /* for so long a member waits until it can give a copy of its own */
 	REPLICA_REPAIR_US = 500000,    /* the least time before a member repairs another */
 	REPLICA_RESERVE_MS = 1000,     /* the clock on disk is that far ahead of the clock, */
 	REPLICA_RESERVE_TASKS = 1024,  /* and so are the numbers of tasks: they are rarely written */
@@ -39,7 +42,8 @@ enum op_flag {
 	OP_BLOB = 4,
 	OP_CONDITIONAL = 8, /* its first run had preconditions: it must not be run again for that run */
 	OP_MERGE = 16,      /* see merge.c */
-	OP_FLAGS = 31
+	OP_ADOPT = 32,      /* see members.c */
+	OP_FLAGS = 63
 };
 
 /* What is in memory of an operation; the request is in its row. */
@@ -47,6 +51,7 @@ struct op {
 	uint32_t member;
 	uint32_t number;
 	uint64_t stamp;
+	site_id adopts; /* the new member that it is the copy for; 0: none */
 	uint32_t row_bytes;
 	uint16_t facet;
 	uint8_t effect;
@@ -59,8 +64,9 @@ struct op {
 struct op_row {
 	uint64_t stamp;
 	const unsigned char *seen; /* four bytes each */
-	uint32_t members_count;
+	uint32_t members_count;    /* when it was written: there may be more now, of which it had seen nothing */
 	uint8_t flags;
+	site_id adopts;
 	struct replica_class class;
 	struct replica_request request;
 };
@@ -72,7 +78,7 @@ void op_row_put(struct buf *out, uint64_t stamp, const uint32_t *seen, uint32_t 
 int op_content_parse(struct str content, struct op_row *row);
 struct str op_content_of(const struct op_row *row, struct str bytes); /* a slice of the row */
 int op_row_parse(struct str bytes, struct op_row *row, struct err *err);
-/* NULL if it is made for another number of members. */
+/* NULL if it is made for more members. */
 struct op *op_new(const struct op_row *row, uint32_t member, uint32_t number, uint32_t members_count, size_t bytes);
 /* What is too long for a row; the reason is told. */
 int op_check(const struct replica_class *class, const struct replica_request *request, struct err *err);
@@ -113,6 +119,9 @@ struct report {
 void report_put(struct buf *out, const struct report *report, uint32_t members_count);
 /* Reads one; `report` gets what is its own: report_clear() before it is read again. False: it makes no sense. */
 bool report_read(struct reader *reader, struct report *report, uint32_t members_count);
+struct lens;
+/* From the sender's numbers of members to ours; `settled` has room for all. */
+void report_map(struct report *report, const struct lens *lens);
 void report_clear(struct report *report); /* exceptions */
 const struct exception *report_exception(const struct report *report, uint32_t member, uint32_t number);
 void report_except(struct report *report, const struct exception *exception); /* copies; replaces one of that number */
@@ -123,12 +132,17 @@ bool report_unexcept(struct report *report, uint32_t member, uint32_t number);
 
 struct member {
 	site_id site;
-	bool removed;  /* from the mesh: asked, told and waited for no more */
+	bool removed;  /* asked, told and waited for no more */
+	bool added;    /* it came later, and began with a copy */
+	bool leaving;  /* it is to be removed once another one has all that it has */
+	bool keeps;    /* and its item stays */
+	bool behind;   /* it has not shown yet that it knows of all members, and who leaves, what we know */
 	uint32_t told; /* our report that it has confirmed */
 	uint32_t *has; /* operations that it said it has */
 	struct report report;
 	/* In memory only. */
 	bool in_outbox;
+	uint32_t digest;   /* of the members as it has them; 0: not heard */
 	bool ready;        /* in the list of its peer */
 	bool ack;          /* it asked for an answer */
 	uint64_t relay_us; /* when it gets what others issued; 0: not thought of yet */
@@ -141,6 +155,7 @@ enum replicant_kind {
 	REPLICANT_LIVE,
 	REPLICANT_GONE,  /* deleted everywhere: a tombstone */
 	REPLICANT_ALIAS, /* of another one */
+	REPLICANT_LEFT,  /* this site is no member any more: a tombstone */
 	REPLICANT_NONE,  /* its rows are to be removed: it was never created */
 };
 
@@ -180,6 +195,8 @@ enum task_what {
 	TASK_WITHHELD, /* inquired */
 	TASK_STATE,    /* read, for a repair */
 	TASK_WEAK,
+	TASK_COPY,  /* read, for a new member */
+	TASK_LEAVE, /* delete what is here */
 };
 
 struct task {
@@ -222,6 +239,8 @@ struct replicant {
 	struct member *members;
 	uint32_t members_count;
 	uint32_t self;  /* among the members */
+	bool newcomer;  /* this site was added, and has not made its copy yet */
+	bool deletes;   /* LEFT: its item is still to be deleted */
 	uint32_t *base; /* forgotten */
 	/* The row LANES; the report of this site is members[self].report. */
 	uint32_t *handled;
@@ -239,8 +258,12 @@ struct replicant {
 	/* In memory only. */
 	uint32_t pins;
 	bool in_work, lane_stored, head_dirty, lane_dirty, report_dirty, waiting;
-	bool merges; /* among its operations may be merges that were not carried out here yet */
-	bool fresh;  /* there is something new to tell: an operation of ours, or a member said what it has */
+	bool merges;    /* among its operations may be merges that were not carried out here yet */
+	bool listed;    /* the members have changed: others are to be told */
+	site_id extend; /* to be added, as soon as all is settled here; 0: none */
+	uint64_t extend_ticket;
+	uint64_t extend_by_us; /* else it is given up */
+	bool fresh;            /* there is something new to tell: an operation of ours, or a member said what it has */
 	struct submission *queue, **queue_end;
 	uint32_t queue_count;
 	uint64_t retry_us; /* the last wait after a failure */
@@ -382,6 +405,8 @@ void header_take(struct replicant *r, const struct replica_create *create);
 uint32_t members_digest(const struct replicant *r);
 
 /* row_small.c */
+int row_version_check(uint8_t version, const char *what, struct err *err); /* ERR_VERSION: it is not read */
+
 struct key_row {
 	struct replica_op_id op;
 	uint8_t kind; /* enum replica_outcome_kind */
@@ -458,6 +483,8 @@ struct op *lane_number_at(struct replica *replica, struct replicant *r, struct s
 void lane_effect(struct replica *replica, struct replicant *r, uint8_t effect, const struct replica_outcome *outcome);
 void lane_undelete(struct replicant *r, const struct op *repair);
 void lane_made_whole(struct replicant *r, const struct op *op); /* it was done: does it leave anything missing? */
+/* Runs it as the create of this site, which is new. */
+void lane_adopt(struct replica *replica, struct replicant *r, const struct op *copy);
 void lane_wake_slots(struct replica *replica);
 
 /* outcome.c */
@@ -471,6 +498,7 @@ void submit_refuse(struct replica *replica, uint64_t ticket, int code, const cha
 void key_forget(struct replica *replica, struct str key);
 void key_store(struct replica *replica, struct str key, struct replica_op_id op, const struct replica_outcome *outcome);
 void queue_push(struct replicant *r, struct submission *submission);
+void queue_refuse_new(struct replica *replica, struct replicant *r, int code, const char *text);
 void queue_refuse(struct replica *replica, struct replicant *r, int code, const char *text);
 
 /* doubt.c */
@@ -489,6 +517,8 @@ uint32_t doubt_take(struct replica *replica, struct replicant *to, struct replic
 /* merge.c */
 int replicant_resolve(struct replica *replica, struct replica_id id, struct replicant **r); /* past aliases */
 bool merge_is_due(struct replicant *a, struct replicant *b);                                /* they will become one */
+bool merge_may_come(const struct replicant *r);                      /* which makes it an alias, decided elsewhere */
+bool merge_is_awaited(struct replica *replica, struct replicant *r); /* r is told when it need not wait any more */
 void merge_consider(struct replica *replica, struct replicant *r);
 bool merge_take(struct replica *replica, struct replicant *r);    /* false: it has to wait */
 bool merge_replays(struct replicant *r, struct order_next *next); /* what is foreign is to be set by the create */
@@ -498,8 +528,8 @@ bool merge_moved(struct replica *replica, struct replica_op_id *op);
 struct replica_op_id merge_successor(struct replica *replica, const struct replicant *alias, struct replica_op_id op);
 
 /* wire.c */
-enum sync_kind { SYNC_STATE = 1, SYNC_GONE = 2, SYNC_WEAK = 3 };
-enum sync_flag { SYNC_ASK = 1, SYNC_HEADER = 2, SYNC_REPORT = 4, SYNC_NOTHING = 8, SYNC_FLAGS = 15 };
+enum sync_kind { SYNC_STATE = 1, SYNC_GONE = 2, SYNC_WEAK = 3, SYNC_MEMBERS = 4 };
+enum sync_flag { SYNC_ASK = 1, SYNC_HEADER = 2, SYNC_REPORT = 4, SYNC_NOTHING = 8, SYNC_LIST = 16, SYNC_FLAGS = 31 };
 
 struct sync_op {
 	uint8_t member;
@@ -525,6 +555,53 @@ void sync_section_ask(struct buf *out, size_t at);
 void sync_section_end(struct buf *out, size_t at);
 void sync_op_put(struct buf *out, const struct sync_op *op);
 bool sync_op_read(struct reader *reader, struct sync_op *op, uint32_t members_count);
+
+/* members.c */
+enum {
+	MEMBER_REMOVED = 1,
+	MEMBER_ADDED = 2,
+	MEMBER_LEAVING = 4,
+	MEMBER_KEEPS = 8,
+	MEMBER_LISTED = 15,
+	MEMBER_BEHIND = 16,
+	MEMBER_NEWCOMER = 32,
+	MEMBER_FLAGS = 63
+};
+
+/* From the numbers of the members at who sent something to those at this site. */
+struct lens {
+	uint32_t count;
+	uint8_t to[LIMIT_REPLICA_MEMBERS];
+	bool same;
+};
+
+uint8_t member_flags(const struct replicant *r, uint32_t member); /* as in the row */
+void member_take_flags(struct replicant *r, uint32_t member, uint8_t flags);
+int members_ask_extend(struct replica *replica, struct replica_id id, site_id site, uint64_t ticket, struct err *err);
+int members_ask_drop(struct replica *replica, struct replica_id id, const struct replica_drop *drop, struct err *err);
+void members_put(struct buf *out, const struct replicant *r);
+uint32_t members_add(struct replicant *r, site_id site);
+void members_remove(struct replica *replica, struct replicant *r, uint32_t member);
+/* Reads a list of `count` members that `from` sent, and takes over what is new. False: it makes no sense. */
+bool members_take(struct replica *replica, struct replicant *r, uint32_t from, struct reader *reader, uint32_t count,
+                  struct lens *lens);
+void members_same(struct replicant *r, uint32_t from, struct lens *lens); /* its list is ours */
+void members_message(struct replica *replica, struct replicant *r, site_id from, struct section *section);
+void members_emit(struct replica *replica, struct peer *peer, const struct replicant *r, bool ask);
+void members_answer(struct replica *replica, struct replicant *r, uint32_t member, bool ask);
+void members_answer_of_alias(struct replica *replica, const struct replicant *alias, site_id to);
+bool members_agree(const struct replicant *r); /* as far as is known here */
+void lens_vector(const struct lens *lens, struct reader *reader, uint32_t *vector, uint32_t count);
+/* Before anything that was delivered is run. True: that has to wait. */
+bool members_first(struct replica *replica, struct replicant *r);
+void members_extend(struct replica *replica, struct replicant *r); /* if one is asked for and all is settled */
+void members_extend_refuse(struct replica *replica, struct replicant *r, int code, const char *text);
+void members_read(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome);
+void members_adopted(struct replicant *r, const struct op *copy);
+bool members_is_leaving(const struct replicant *r); /* this site, and nothing new may begin here */
+void members_pump_left(struct replica *replica, struct replicant *r);
+void members_deleted(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome);
+bool members_left_for_good(const struct replicant *r); /* everybody knows: it need not be remembered */
 
 /* sync.c */
 bool sync_owes(const struct replicant *r, uint32_t member);

@@ -98,6 +98,16 @@ bool report_read(struct reader *reader, struct report *report, uint32_t members_
 	return read_exceptions(reader, report, members_count);
 }
 
+void report_map(struct report *report, const struct lens *lens)
+{
+	uint32_t settled[LIMIT_REPLICA_MEMBERS] = {0};
+	for (uint32_t i = 0; i < lens->count; i++)
+		settled[lens->to[i]] = report->settled[i];
+	memcpy(report->settled, settled, sizeof(settled));
+	for (uint32_t i = 0; i < report->exceptions_count; i++)
+		report->exceptions[i].member = lens->to[report->exceptions[i].member];
+}
+
 void report_clear(struct report *report)
 {
 	for (uint32_t i = 0; i < report->exceptions_count; i++)

@@ -55,12 +55,14 @@ struct str read_text(struct reader *reader)
 
 static const struct hash_key MEMBERS_KEY = {0x6368656f70732072, 0x65706c696361206d};
 
-/* So that two who do not mean the same members notice it: vectors are in the order of the members. */
+/* Who has the same members, in the same order and with the same marks, has the same digest: then no list need be sent. */
 uint32_t members_digest(const struct replicant *r)
 {
 	struct buf ids = {0};
 	for (uint32_t i = 0; i < r->members_count; i++)
 		put_number(&ids, r->members[i].site, 8);
+	for (uint32_t i = 0; i < r->members_count; i++)
+		put_number(&ids, member_flags(r, i) & MEMBER_LISTED, 1);
 	uint32_t digest = (uint32_t)hash_bytes(&MEMBERS_KEY, buf_str(&ids));
 	buf_free(&ids);
 	return digest;
@@ -131,7 +133,10 @@ static bool read_members(struct reader *reader, struct replicant *r, site_id sel
 	for (uint32_t i = 0; i < count; i++) {
 		members[i] = read_64(reader);
 		here |= members[i] == self;
-		if (members[i] == 0 || (i > 0 && members[i] <= members[i - 1]))
+		for (uint32_t k = 0; k < i; k++)
+			if (members[k] == members[i])
+				return false;
+		if (members[i] == 0)
 			return false;
 	}
 	if (reader->failed || !here)
@@ -166,12 +171,10 @@ bool read_header(struct reader *reader, struct replicant *r, site_id self)
 
 /* ---- REPLICANTS ---------------------------------------------------------------------------------------------------- */
 
-enum { MEMBER_REMOVED = 1, MEMBER_FLAGS = 1 };
-
 static void put_member(struct buf *out, const struct replicant *r, uint32_t index)
 {
 	const struct member *member = &r->members[index];
-	put_number(out, member->removed ? MEMBER_REMOVED : 0, 1);
+	put_number(out, member_flags(r, index), 1);
 	put_number(out, member->told, 4);
 	put_above(out, r, member->has);
 	report_put(out, &member->report, r->members_count);
@@ -181,10 +184,47 @@ static bool read_member(struct reader *reader, struct replicant *r, uint32_t ind
 {
 	struct member *member = &r->members[index];
 	uint8_t flags = read_8(reader);
-	member->removed = flags & MEMBER_REMOVED;
+	member_take_flags(r, index, flags);
 	member->told = read_32(reader);
 	return read_above(reader, r, member->has) && (flags & ~MEMBER_FLAGS) == 0 &&
 	       report_read(reader, &member->report, r->members_count);
+}
+
+static bool read_marks(struct reader *reader, struct replicant *r)
+{
+	for (uint32_t i = 0; i < r->members_count; i++) {
+		uint8_t flags = read_8(reader);
+		member_take_flags(r, i, flags);
+		if (flags & ~MEMBER_FLAGS)
+			return false;
+	}
+	return true;
+}
+
+/* Of one that this site has left: who has to be told, and what is still to be deleted. */
+static void put_left(struct buf *out, const struct replicant *r)
+{
+	const struct report *own = &r->members[r->self].report;
+	for (uint32_t i = 0; i < r->members_count; i++)
+		put_number(out, member_flags(r, i), 1);
+	put_number(out, r->deletes, 1);
+	put_number(out, own->local_id_quoted, 1);
+	put_text(out, str_make(own->local_id, own->local_id_bytes));
+}
+
+static bool read_left(struct reader *reader, struct replicant *r)
+{
+	struct report *own = own_report(r);
+	if (!read_marks(reader, r))
+		return false;
+	r->deletes = read_8(reader);
+	own->local_id_quoted = read_8(reader);
+	struct str local_id = read_text(reader);
+	if (reader->failed || local_id.length > sizeof(own->local_id))
+		return false;
+	memcpy(own->local_id, local_id.at, local_id.length);
+	own->local_id_bytes = (uint8_t)local_id.length;
+	return true;
 }
 
 void head_put(struct buf *out, const struct replicant *r)
@@ -202,9 +242,13 @@ void head_put(struct buf *out, const struct replicant *r)
 	put_vector(out, r->base, r->members_count);
 	for (uint32_t i = 0; i < r->members_count && r->kind == REPLICANT_LIVE; i++)
 		put_member(out, r, i);
+	for (uint32_t i = 0; i < r->members_count && r->kind == REPLICANT_GONE; i++)
+		put_number(out, member_flags(r, i), 1);
+	if (r->kind == REPLICANT_LEFT)
+		put_left(out, r);
 }
 
-static bool read_head(struct reader *reader, struct replicant *r, site_id self)
+static bool read_head(struct reader *reader, struct replicant *r, site_id self, uint8_t version)
 {
 	r->gone_ms = read_64(reader);
 	if (!read_header(reader, r, self))
@@ -213,6 +257,11 @@ static bool read_head(struct reader *reader, struct replicant *r, site_id self)
 	for (uint32_t i = 0; i < r->members_count && r->kind == REPLICANT_LIVE; i++)
 		if (!read_member(reader, r, i))
 			return false;
+	/* Format 2 has none of what is gone. */
+	if (r->kind == REPLICANT_GONE && version > 2 && !read_marks(reader, r))
+		return false;
+	if (r->kind == REPLICANT_LEFT && !read_left(reader, r))
+		return false;
 	vector_copy(r->handled, r->base, r->members_count);
 	vector_copy(r->known, r->base, r->members_count);
 	return true;
@@ -222,10 +271,10 @@ int head_parse(struct str row, struct replicant *r, site_id self, struct err *er
 {
 	struct reader reader = reader_of(row);
 	uint8_t version = read_8(&reader);
-	if (!reader.failed && version != REPLICA_ROW_VERSION)
-		return err_set(err, ERR_VERSION, "a replicant in format %u; this agent reads %d", version, REPLICA_ROW_VERSION);
+	if (!reader.failed && row_version_check(version, "a replicant", err) != 0)
+		return ERR_VERSION;
 	uint8_t kind = read_8(&reader);
-	bool sound = kind <= REPLICANT_ALIAS;
+	bool sound = kind <= REPLICANT_LEFT;
 	r->kind = kind;
 	if (sound && kind == REPLICANT_ALIAS) {
 		struct str id = read_bytes(&reader, sizeof(r->alias.bytes));
@@ -235,7 +284,7 @@ int head_parse(struct str row, struct replicant *r, site_id self, struct err *er
 		struct str merge = read_bytes(&reader, sizeof(r->merge.replicant.bytes) + 8 + 4);
 		sound = op_key_parse(merge, &r->merge);
 	} else if (sound) {
-		sound = read_head(&reader, r, self);
+		sound = read_head(&reader, r, self, version);
 	}
 	if (!sound || reader.failed || reader.left > 0)
 		return err_set(err, ERR_CORRUPT, "the row of a replicant, of %zu bytes, makes no sense", row.length);
@@ -317,7 +366,7 @@ static bool read_task(struct reader *reader, struct replicant *r)
 	                        .answered = flags & LANE_ANSWERED,
 	                        .standing = flags & LANE_STANDING};
 	r->task.number = read_32(reader);
-	return (flags & ~LANE_FLAGS) == 0 && what <= TASK_WEAK && kind <= REPLICA_RUN_ANEW &&
+	return (flags & ~LANE_FLAGS) == 0 && what <= TASK_LEAVE && kind <= REPLICA_LEAVE &&
 	       r->task.member < r->members_count;
 }
 
@@ -363,8 +412,8 @@ int lane_parse(struct str row, struct replicant *r, struct err *err)
 {
 	struct reader reader = reader_of(row);
 	uint8_t version = read_8(&reader);
-	if (!reader.failed && version != REPLICA_ROW_VERSION)
-		return err_set(err, ERR_VERSION, "a lane in format %u; this agent reads %d", version, REPLICA_ROW_VERSION);
+	if (!reader.failed && row_version_check(version, "a lane", err) != 0)
+		return ERR_VERSION;
 	bool sound = read_above(&reader, r, r->handled) && read_task(&reader, r) && read_withheld(&reader, r) &&
 	             read_steps(&reader, r) && report_read(&reader, own_report(r), r->members_count);
 	if (!sound || reader.failed || reader.left > 0)

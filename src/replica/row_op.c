@@ -69,6 +69,8 @@ static void read_content(struct reader *reader, struct op_row *row)
 	row->request.references_count = read_8(reader);
 	struct str references = read_bytes(reader, (size_t)row->request.references_count * sizeof(struct replica_id));
 	row->request.references = (const struct replica_id *)(const void *)references.at;
+	if (row->flags & OP_ADOPT)
+		row->adopts = read_64(reader);
 }
 
 struct str op_content_of(const struct op_row *row, struct str bytes)
@@ -79,7 +81,9 @@ struct str op_content_of(const struct op_row *row, struct str bytes)
 
 static bool content_is_sound(const struct reader *reader, const struct op_row *row)
 {
-	return !reader->failed && reader->left == 0 && row->class.effect < ORDER_EFFECTS &&
+	bool copy = row->class.effect == ORDER_ADOPT;
+	return !reader->failed && reader->left == 0 && (row->class.effect < ORDER_EFFECTS || copy) &&
+	       copy == ((row->flags & OP_ADOPT) != 0) && copy == (row->adopts != 0) &&
 	       row->class.class < LIMIT_REPLICA_CLASSES && (row->flags & ~OP_FLAGS) == 0 &&
 	       row->class.name.length <= LIMIT_REPLICA_NAME_BYTES &&
 	       (!(row->flags & OP_MERGE) || (row->class.effect == ORDER_RELATIVE && row->request.references_count == 1)) &&
@@ -99,9 +103,8 @@ int op_row_parse(struct str bytes, struct op_row *row, struct err *err)
 	struct reader reader = reader_of(bytes);
 	*row = (struct op_row){0};
 	uint8_t version = read_8(&reader);
-	if (!reader.failed && version != REPLICA_ROW_VERSION)
-		return err_set(err, ERR_VERSION, "an operation in format %u; this agent reads %d", version,
-		               REPLICA_ROW_VERSION);
+	if (!reader.failed && row_version_check(version, "an operation", err) != 0)
+		return ERR_VERSION;
 	row->stamp = read_64(&reader);
 	row->members_count = read_8(&reader);
 	row->seen = (const unsigned char *)read_bytes(&reader, (size_t)row->members_count * 4).at;
@@ -113,20 +116,21 @@ int op_row_parse(struct str bytes, struct op_row *row, struct err *err)
 
 struct op *op_new(const struct op_row *row, uint32_t member, uint32_t number, uint32_t members_count, size_t bytes)
 {
-	if (row->members_count != members_count)
+	if (row->members_count > members_count)
 		return NULL;
 	struct op *op = calloc(1, sizeof(*op) + members_count * sizeof(op->seen[0]));
 	CHECK(op != NULL);
 	*op = (struct op){.member = member,
 	                  .number = number,
 	                  .stamp = row->stamp,
+	                  .adopts = row->adopts,
 	                  .row_bytes = (uint32_t)bytes,
 	                  .facet = row->class.facet,
 	                  .effect = row->class.effect,
 	                  .class = row->class.class,
 	                  .flags = row->flags};
-	struct reader reader = {row->seen, (size_t)members_count * 4, false};
-	read_vector(&reader, op->seen, members_count);
+	struct reader reader = {row->seen, (size_t)row->members_count * 4, false};
+	read_vector(&reader, op->seen, row->members_count);
 	return op;
 }
 

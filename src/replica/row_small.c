@@ -1,14 +1,20 @@
 /* The short rows and the keys of all rows (docs/protocol/replica.md, "Rows"). */
 #include "replica/replica_int.h"
 
+int row_version_check(uint8_t version, const char *what, struct err *err)
+{
+	if (version >= REPLICA_ROW_OLDEST && version <= REPLICA_ROW_VERSION)
+		return 0;
+	return err_set(err, ERR_VERSION, "%s in format %u; this agent reads %d to %d", what, version, REPLICA_ROW_OLDEST,
+	               REPLICA_ROW_VERSION);
+}
+
 static int begin(struct reader *reader, const char *what, struct err *err)
 {
 	uint8_t version = read_8(reader);
 	if (reader->failed)
 		return err_set(err, ERR_CORRUPT, "%s is empty", what);
-	if (version != REPLICA_ROW_VERSION)
-		return err_set(err, ERR_VERSION, "%s in format %u; this agent reads %d", what, version, REPLICA_ROW_VERSION);
-	return 0;
+	return row_version_check(version, what, err);
 }
 
 static int end(const struct reader *reader, bool sound, const char *what, struct err *err)

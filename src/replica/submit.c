@@ -47,6 +47,24 @@ void queue_refuse(struct replica *replica, struct replicant *r, int code, const 
 	r->queue_count = 0;
 }
 
+/* But for what was begun before, and is to be run again. */
+void queue_refuse_new(struct replica *replica, struct replicant *r, int code, const char *text)
+{
+	struct submission **at = &r->queue;
+	while (*at) {
+		struct submission *each = *at;
+		if (each->withheld != 0) {
+			at = &each->next;
+			continue;
+		}
+		*at = each->next;
+		r->queue_count--;
+		submit_refuse(replica, each->ticket, code, text);
+		submission_free(each);
+	}
+	r->queue_end = at;
+}
+
 /* ---- Idempotency-Key ---------------------------------------------------------------------------------------------------- */
 
 void key_store(struct replica *replica, struct str key, struct replica_op_id op, const struct replica_outcome *outcome)
@@ -169,12 +187,16 @@ static int find(struct replica *replica, const struct replica_submission *submis
 	}
 	if (code != 0)
 		return err_set(err, ERR_NOT_FOUND, "no replicant of that id is known here");
+	if ((*r)->kind == REPLICANT_LEFT)
+		return err_set(err, ERR_NOT_FOUND, "this site is no member of it any more");
 	if ((*r)->kind != REPLICANT_LIVE || lane_is_closed(*r))
 		return err_set(err, ERR_NOT_FOUND, "it was deleted");
 	if (submission->class.effect == ORDER_CREATE)
 		return err_set(err, ERR_CONFLICT, "it was created already");
 	if (!own_report(*r)->created && !(*r)->queue && (*r)->task.what != TASK_FIRST && (*r)->task.what != TASK_WEAK)
 		return err_set(err, ERR_UNAVAILABLE, "it has not been made at this site yet");
+	if (members_is_leaving(*r))
+		return err_set(err, ERR_CONFLICT, "this site is leaving: ask another member");
 	if ((*r)->ops_count >= LIMIT_REPLICA_OPERATIONS)
 		return err_set(err, ERR_LIMIT, "%u operations on it have not been executed everywhere; there can be %d",
 		               (*r)->ops_count, LIMIT_REPLICA_OPERATIONS);

@@ -18,7 +18,8 @@ bool sync_owes(const struct replicant *r, uint32_t member)
 	if (member == r->self || to->removed || r->consistency == REPLICA_WEAK ||
 	    vector_is_zero(r->known, r->members_count))
 		return false;
-	return !vector_covers(to->has, r->known, r->members_count) || to->told < r->members[r->self].report.number;
+	return to->behind || !vector_covers(to->has, r->known, r->members_count) ||
+	       to->told < r->members[r->self].report.number;
 }
 
 /* ---- Sections ------------------------------------------------------------------------------------------------------------- */
@@ -109,18 +110,27 @@ void sync_emit(struct replica *replica, struct peer *peer, struct replicant *r, 
 {
 	struct member *to = &r->members[member];
 	const struct report *report = own_report(r);
-	bool new = vector_is_zero(to->has, r->members_count), tell = to->told < report->number;
+	uint32_t digest = members_digest(r);
+	/* Who begins with a copy hears of the base again until it has one: that may have grown, or be another's. */
+	bool copies = to->added && vector_is_zero(to->report.settled, r->members_count);
+	bool new = copies || vector_is_zero(to->has, r->members_count), tell = to->told < report->number;
+	bool list = new || to->behind || to->digest != digest;
 	struct section section = {.kind = SYNC_STATE,
-	                          .flags = (uint8_t)((new ? SYNC_HEADER : 0) | (tell ? SYNC_REPORT | SYNC_ASK : 0)),
+	                          .flags = (uint8_t)((new ? SYNC_HEADER : 0) | (list ? SYNC_LIST : 0) |
+	                                             (tell ? SYNC_REPORT : 0) | (tell || to->behind ? SYNC_ASK : 0)),
 	                          .id = r->id,
 	                          .members_count = (uint8_t)r->members_count,
-	                          .digest = members_digest(r)};
+	                          .digest = digest};
 	struct buf *out = peer_out(replica, peer);
 	to->ack = false;
 	renew_sent(r, to, again && replica->now.us >= to->sent_us + replica->options.retry_least_us);
 	size_t at = sync_section_begin(out, &section);
 	if (new)
 		put_header(out, r);
+	if (list)
+		members_put(out, r);
+	if (new)
+		put_vector(out, r->base, r->members_count);
 	put_vector(out, r->known, r->members_count);
 	put_number(out, to->report.number, 4);
 	if (tell)
@@ -196,7 +206,8 @@ void sync_check(struct replica *replica, struct replicant *r)
 {
 	if (r->kind != REPLICANT_LIVE)
 		return;
-	bool reported = r->report_dirty && !vector_is_zero(r->known, r->members_count);
+	bool reported = r->report_dirty && !vector_is_zero(r->known, r->members_count), listed = r->listed;
+	r->listed = false;
 	if (reported) {
 		own_report(r)->number++;
 		own_report(r)->excepted = own_report(r)->exceptions_count > 0;
@@ -205,6 +216,6 @@ void sync_check(struct replica *replica, struct replicant *r)
 	}
 	for (uint32_t i = 0; i < r->members_count; i++)
 		if (i != r->self && !r->members[i].removed && r->consistency != REPLICA_WEAK)
-			check_member(replica, r, i, reported);
+			check_member(replica, r, i, reported || listed);
 	r->fresh = false;
 }

@@ -112,7 +112,7 @@ void replicant_drop(struct replica *replica, struct replicant *r)
 static bool is_pinned(const struct replicant *r)
 {
 	bool repairs = r->repair_us != 0 || r->alone_us != 0;
-	return r->pins > 0 || r->in_work || r->queue || r->task.task != 0 || repairs;
+	return r->pins > 0 || r->in_work || r->queue || r->task.task != 0 || r->extend != 0 || repairs;
 }
 
 void replicants_trim(struct replica *replica)
@@ -215,11 +215,20 @@ void op_store_again(struct replica *replica, struct replicant *r, uint32_t membe
 	struct buf content = {0}, bytes = {0}, before = {0};
 	/* `request` may be a slice of what was fetched last. */
 	int code = row_get(replica, REPLICA_OPERATIONS, op_key(replica, r, member, number), &before);
-	if (code != 0 || op_row_parse(buf_str(&before), &row, NULL) != 0 || op_check(&row.class, request, NULL) != 0) {
+	if (code != 0 || op_row_parse(buf_str(&before), &row, NULL) != 0) {
 		buf_free(&before);
 		return;
 	}
-	op_content_put(&content, &row.class, request, row.flags & (OP_REPAIR | OP_CONDITIONAL));
+	struct replica_class class = row.class;
+	if (row.flags & OP_ADOPT)
+		class.effect = ORDER_CREATE; /* no request has the other one */
+	if (op_check(&class, request, NULL) != 0) {
+		buf_free(&before);
+		return;
+	}
+	op_content_put(&content, &row.class, request, row.flags & (OP_REPAIR | OP_CONDITIONAL | OP_ADOPT));
+	if (row.flags & OP_ADOPT)
+		put_number(&content, row.adopts, 8);
 	put_number(&bytes, REPLICA_ROW_VERSION, 1);
 	put_number(&bytes, row.stamp, 8);
 	put_number(&bytes, row.members_count, 1);
@@ -302,10 +311,14 @@ static int load_rows(struct replica *replica, struct replicant *r)
 	int code = row_get(replica, REPLICA_REPLICANTS, id_str(&r->id), &row);
 	if (code == 0)
 		code = head_parse(buf_str(&row), r, replica->options.self, NULL);
-	if (code != 0 || r->kind != REPLICANT_LIVE)
+	if (code != 0 || (r->kind != REPLICANT_LIVE && r->kind != REPLICANT_LEFT))
 		goto out;
 	code = row_get(replica, REPLICA_LANES, id_str(&r->id), &row);
 	r->lane_stored = code == 0;
+	if (r->kind == REPLICANT_LEFT) {
+		code = code == ERR_NOT_FOUND ? 0 : code;
+		goto out;
+	}
 	if (code == 0)
 		code = lane_parse(buf_str(&row), r, NULL);
 	else if (code == ERR_NOT_FOUND)
@@ -360,7 +373,8 @@ static void save_lane(struct replica *replica, struct replicant *r)
 {
 	void *context = replica->host.context;
 	struct str key = id_str(&r->id);
-	bool empty = r->kind != REPLICANT_LIVE || lane_is_empty(r);
+	/* Where something is still to be deleted, a row says that it is to be looked at after a restart. */
+	bool empty = r->kind == REPLICANT_LIVE ? lane_is_empty(r) : r->kind != REPLICANT_LEFT || !r->deletes;
 	if (!empty) {
 		buf_clear(&replica->row);
 		lane_put(&replica->row, r);

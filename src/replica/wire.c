@@ -63,7 +63,7 @@ int sync_section_read(struct reader *sections, struct section *section)
 	struct str body = read_bytes(sections, read_32(sections));
 	if (sections->failed)
 		return ERR_CORRUPT;
-	if (section->kind < SYNC_STATE || section->kind > SYNC_WEAK)
+	if (section->kind < SYNC_STATE || section->kind > SYNC_MEMBERS)
 		return 1;
 	struct reader reader = reader_of(body);
 	struct str id = read_bytes(&reader, sizeof(section->id.bytes));

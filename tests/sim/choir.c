@@ -146,6 +146,7 @@ static void on_act(void *context, uint64_t what)
 		if (!choir->healed)
 			choir_late(choir, number);
 		break;
+	case CHOIR_ACT_MEMBERS: choir_change(choir, number); break;
 	}
 }
 
@@ -182,6 +183,7 @@ void choir_init(struct choir *choir, const struct choir_options *options)
 	struct sim_client client = {choir, on_receive, on_tick, on_due, on_act};
 	sim_init(&choir->sim, &network, client);
 	choir_plan_users(choir);
+	choir_plan_members(choir);
 	for (uint32_t i = 0; i < choir->actions_count; i++)
 		choir->actions[i].skipped = !sim_list_has(&options->keep_actions, i);
 }
@@ -213,6 +215,7 @@ void choir_free(struct choir *choir)
 	free(choir->rules);
 	free(choir->sites);
 	free(choir->actions);
+	free(choir->changes);
 	free(choir->replicants);
 	free(choir->tokens);
 	free(choir->ticket_actions);

@@ -57,6 +57,7 @@ struct choir_options {
 	bool losing_deletes; /* some descriptions say so */
 	bool wild;           /* random resolutions for all pairs of classes */
 	bool weak;           /* some replicants are */
+	bool members;        /* come and go */
 	bool trace;
 	uint32_t story; /* of this replicant everything is told; CHOIR_NOBODY: of none */
 	enum choir_mutation mutation;
@@ -100,10 +101,13 @@ struct choir_replicant {
 	bool weak;
 	bool rarely_put;
 	uint32_t members[CHOIR_SITES]; /* sites, in the order of their ids */
-	uint32_t members_count;
-	uint32_t name;    /* 0: none */
-	uint32_t refers;  /* number of a replicant + 1 */
-	uint32_t creator; /* action */
+	uint32_t members_count;        /* with those that were added later, behind the others, and those that are gone */
+	uint32_t founders;             /* so many of them were there from the start */
+	uint32_t forced;               /* sites that were removed without being asked; as bits */
+	uint32_t kept;                 /* sites whose item is to stay, or could not be deleted, when they leave; as bits */
+	uint32_t name;                 /* 0: none */
+	uint32_t refers;               /* number of a replicant + 1 */
+	uint32_t creator;              /* action */
 	struct choir_rules rules;
 	/* What was issued, by whomever: from the rows of those who issued it. */
 	struct choir_op *ops;
@@ -111,6 +115,14 @@ struct choir_replicant {
 	bool repaired;
 	bool conflict;                   /* of names: it may become one with another */
 	uint32_t dismissed[CHOIR_SITES]; /* by a person: how many */
+};
+
+/* A change of the members, drawn before the run. */
+struct choir_change_of {
+	uint64_t at_us;
+	uint32_t replicant;
+	bool extends; /* else one is dropped */
+	bool moves;
 };
 
 /* What a site did with a request. By token: indexes beyond the actions' are repairs. */
@@ -122,6 +134,7 @@ struct choir_token {
 	bool tried[CHOIR_SITES];     /* it was asked for */
 	bool dismissed[CHOIR_SITES]; /* a person said that it is not to be run there */
 	bool doubted[CHOIR_SITES];
+	bool unsure[CHOIR_SITES];   /* it is, or was, shown as in doubt there */
 	bool refused[CHOIR_SITES];  /* some call was */
 	bool rejected[CHOIR_SITES]; /* it is shown as such */
 	uint32_t op;                /* index of the operation + 1; 0: none */
@@ -234,6 +247,7 @@ struct choir_session {
 struct choir_figures {
 	uint64_t actions, acknowledged, refused, lost_answers, repairs, executions, crashes, failed_commits, commits,
 		messages;
+	uint64_t extends, drops;
 	uint64_t judged, events, conflicts, rerun, superseded, bytes;
 	double heal_s, virtual_s, cpu_s;
 	uint64_t peak_messages;
@@ -251,6 +265,8 @@ struct choir {
 	uint32_t actions_count;
 	struct choir_replicant *replicants;
 	uint32_t replicants_count;
+	struct choir_change_of *changes;
+	uint32_t changes_count, changes_planned;
 	struct choir_token *tokens;
 	uint32_t tokens_count, tokens_capacity;
 	uint64_t tickets;
@@ -294,6 +310,7 @@ enum choir_act {
 	CHOIR_ACT_USER,
 	CHOIR_ACT_FETCH,
 	CHOIR_ACT_LATE,
+	CHOIR_ACT_MEMBERS,
 };
 
 void choir_at(struct choir *choir, uint64_t at_us, enum choir_act act, uint32_t number);
@@ -344,6 +361,20 @@ void choir_names_draw(const struct choir *choir, struct choir_replicant *it);
 void choir_names_action(const struct choir *choir, struct sim_random *random, struct choir_action *action);
 bool choir_names_converged(struct choir *choir, struct buf *why, uint32_t *of);
 
+/* choir_members.c */
+void choir_plan_members(struct choir *choir);
+void choir_change(struct choir *choir, uint32_t number);
+bool choir_change_answered(struct choir *choir, struct choir_site *it, const struct choir_deed *deed); /* it was one */
+/* Its service does not take the copy: the site is dropped again, perhaps. */
+bool choir_give_up(struct choir *choir, struct choir_site *it, const struct choir_op *copy);
+void choir_go_elsewhere(struct choir *choir, struct choir_action *action);
+/* A commit with a row of this replicant: the last member tells nobody of what it issues. */
+void choir_check_alone(struct choir *choir, struct choir_site *it, struct str key);
+void choir_adopted(struct choir *choir, struct choir_site *it, const struct choir_call *call);
+/* Who the members are as that site sees it; `leaving`: one of them has still to go. False: it has no such thing. */
+bool choir_look(struct choir_site *it, const struct choir_replicant *of, uint32_t *members, bool *leaving);
+uint32_t choir_members_now(struct choir *choir, const struct choir_replicant *of, bool *leaving);
+
 /* choir_fault.c */
 void choir_fault_begin(struct choir *choir, uint32_t number);
 void choir_fault_end(struct choir *choir, uint32_t number);
@@ -383,9 +414,14 @@ void choir_check_sessions_end(struct choir *choir);
 struct choir_op *choir_op_of(struct choir_replicant *it, uint32_t member, uint32_t number);
 
 /* choir_peek.c: the one place that knows how the room writes a row */
-bool choir_peek(const struct choir *choir, struct str key, struct str row, struct choir_op *op, uint32_t *replicant);
+bool choir_peek(const struct choir *choir, const struct choir_site *it, const struct choir_row *row,
+                struct choir_op *op, uint32_t *replicant);
 bool choir_peek_has(const struct choir *choir, const struct choir_site *it, const struct choir_replicant *of,
                     const struct choir_op *op); /* a row of it, durable or not */
+bool choir_peek_forgotten(const struct choir *choir, const struct choir_site *it, const struct choir_replicant *of,
+                          const struct choir_op *op); /* who was added later begins with what others have forgotten */
+bool choir_peek_issued(const struct choir_site *it, const struct choir_replicant *of,
+                       const struct choir_op *op); /* one of its own: it is more than an intent */
 bool choir_peek_withheld(
 	uint32_t number); /* of an operation that is in doubt where it was asked for, and went nowhere */
 

@@ -178,7 +178,9 @@ static enum order_resolution resolve(const struct choir_rules *rules, const stru
 
 static bool before(const struct choir_op *x, const struct choir_op *y)
 {
-	return x->stamp != y->stamp ? x->stamp < y->stamp : x->member < y->member;
+	if (x->stamp != y->stamp)
+		return x->stamp < y->stamp;
+	return x->site != y->site ? x->site < y->site : x->member < y->member;
 }
 
 struct building {

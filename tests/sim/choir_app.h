@@ -101,6 +101,7 @@ void choir_state_print(struct buf *out, const struct choir_state *state);
 
 struct choir_op {
 	uint32_t member; /* index among the replicant's */
+	uint64_t site;   /* its id: decides between equal stamps */
 	uint32_t number;
 	uint64_t stamp;
 	uint32_t seen[CHOIR_SITES];

@@ -209,7 +209,8 @@ static void check_seen(struct choir *choir, struct choir_site *it, const struct 
 	for (uint32_t i = 0; i < of->ops_count; i++) {
 		const struct choir_op *x = &of->ops[i];
 		bool same = x->member == op->member && x->number == op->number;
-		if (!same && choir_saw(op, x) && !(x->known >> it->number & 1) && !choir_peek_has(choir, it, of, x))
+		if (!same && choir_saw(op, x) && !(x->known >> it->number & 1) && !choir_peek_has(choir, it, of, x) &&
+		    !choir_peek_forgotten(choir, it, of, x))
 			choir_violation(choir, replicant,
 			                "s%" PRIu32 " has #%" PRIu32 ", and not #%" PRIu32 ", which that had seen", it->number,
 			                op->request.token, x->request.token);
@@ -230,9 +231,11 @@ void choir_check_commit(struct choir *choir, struct choir_site *it)
 			continue;
 		find_ids(choir, str_make(change->after->bytes, change->after->key_length + change->after->length),
 		         must_be_member, &keeper);
+		if (change->table == REPLICA_LANES || change->table == REPLICA_REPLICANTS)
+			choir_check_alone(choir, it, choir_row_key(change->after));
 		if (change->table != REPLICA_OPERATIONS)
 			continue;
-		bool sound = choir_peek(choir, choir_row_key(change->after), choir_row_value(change->after), &op, &replicant);
+		bool sound = choir_peek(choir, it, change->after, &op, &replicant);
 		if (replicant != CHOIR_NOBODY && choir->replicants[replicant].conflict)
 			continue;
 		if (!sound)
@@ -277,7 +280,8 @@ static bool counts_at(struct choir *choir, const struct choir_site *it, const st
                       const struct choir_op *op)
 {
 	bool own = of->members[op->member] == it->number;
-	bool known = op->known >> it->number & 1 || choir_peek_has(choir, it, of, op);
+	bool known =
+		op->known >> it->number & 1 || choir_peek_has(choir, it, of, op) || choir_peek_forgotten(choir, it, of, op);
 	return known && (op->issued || (own && (op->repair || choir_token(choir, op->request.token)->ran[it->number])));
 }
 
@@ -292,7 +296,7 @@ static bool is_needless_if(struct choir *choir, const struct choir_site *it, con
 	CHECK(sequence != NULL && ops != NULL && without != NULL);
 	for (uint32_t i = 0; i < of->ops_count; i++) {
 		const struct choir_token *token = choir_token(choir, of->ops[i].request.token);
-		if (!counts_at(choir, it, of, &of->ops[i]))
+		if (!counts_at(choir, it, of, &of->ops[i]) || of->ops[i].effect == ORDER_ADOPT)
 			continue;
 		without[count] = token->rejected[it->number] && &of->ops[i] != op && !(kept && token->ran[it->number]);
 		ops[count++] = of->ops[i];
@@ -333,7 +337,7 @@ static void check_causes(struct choir *choir, struct choir_site *it, const struc
 	for (uint32_t i = 0; i < of->ops_count; i++) {
 		const struct choir_op *x = &of->ops[i];
 		bool apart = x->facet != op->facet && x->effect != ORDER_CREATE && op->effect != ORDER_DELETE;
-		if (x == op || !choir_saw(op, x) || apart)
+		if (x == op || !choir_saw(op, x) || apart || x->effect == ORDER_ADOPT)
 			continue;
 		const struct choir_token *token = choir_token(choir, x->request.token);
 		bool own = of->members[x->member] == it->number;
@@ -369,7 +373,7 @@ static void note_own_rows(struct choir *choir, struct choir_site *it)
 		struct choir_op op;
 		uint32_t replicant;
 		if (!change->after || change->table != REPLICA_OPERATIONS ||
-		    !choir_peek(choir, choir_row_key(change->after), choir_row_value(change->after), &op, &replicant) ||
+		    !choir_peek(choir, it, change->after, &op, &replicant) ||
 		    choir->replicants[replicant].members[op.member] != it->number)
 			continue;
 		struct choir_op *known = choir_op_of(&choir->replicants[replicant], op.member, op.number);
@@ -391,7 +395,8 @@ void choir_check_task(struct choir *choir, struct choir_site *it, struct replica
 	note_own_rows(choir, it);
 	const struct choir_op *op = choir_op_of(of, choir_member_of(of, choir_site_of(choir, id.site)), id.number);
 	/* What may have had its effect already is made sure of, whatever came meanwhile. */
-	if (op && op->request.token == request.token && !choir_token(choir, request.token)->tried[it->number])
+	if (op && op->effect != ORDER_ADOPT && op->request.token == request.token &&
+	    !choir_token(choir, request.token)->tried[it->number])
 		check_causes(choir, it, of, op);
 	choir_token(choir, request.token)->tried[it->number] = true;
 }

@@ -95,11 +95,16 @@ static struct issued issued_of(struct choir *choir, struct choir_site *it, const
 	issued.without = calloc(of->ops_count + 1, sizeof(*issued.without));
 	issued.sequence = calloc(of->ops_count + 1, sizeof(*issued.sequence));
 	CHECK(issued.ops != NULL && issued.without != NULL && issued.sequence != NULL);
+	bool leaving;
+	uint32_t members = of->forced ? choir_members_now(choir, of, &leaving) : 0;
 	*standing = (struct standing){0};
 	for (uint32_t i = 0; i < of->ops_count; i++) {
-		if (!of->ops[i].issued)
+		/* Who was forced out had it alone. */
+		if (members != 0 && !(of->ops[i].known & members))
 			continue;
 		const struct choir_token *token = choir_token(choir, of->ops[i].request.token);
+		if (!of->ops[i].issued || of->ops[i].effect == ORDER_ADOPT)
+			continue;
 		enum replica_member_state how = shown(choir, it, of, &of->ops[i]);
 		standing->excluded |= is_exception(how);
 		standing->doubt |= how == REPLICA_IN_DOUBT;
@@ -238,11 +243,18 @@ static bool check_mapping(const struct lack *lack, struct choir_site *it, const 
                           const struct replica_view *view)
 {
 	struct choir *choir = lack->choir;
-	if (view->members_count != of->members_count)
+	bool leaving;
+	uint32_t members = choir_members_now(choir, of, &leaving);
+	if (!choir->options.members && view->members_count != of->members_count)
 		return lacks(lack, of->number, "s%" PRIu32 " knows %" PRIu32 " members", it->number, view->members_count);
+	if (view->members_count != (uint32_t)__builtin_popcount(members))
+		return lacks(lack, of->number, "s%" PRIu32 " knows %" PRIu32 " members, and others do not", it->number,
+		             view->members_count);
+	if (leaving)
+		return lacks(lack, of->number, "a member is leaving, and has not left");
 	for (uint32_t i = 0; i < view->members_count; i++) {
 		uint32_t site = choir_site_of(choir, view->members[i].site), count;
-		if (choir_member_of(of, site) == CHOIR_NOBODY)
+		if (!(members >> site & 1))
 			return lacks(lack, of->number, "s%" PRIu32 " takes s%" PRIu32 " for a member", it->number, site);
 		struct choir_item *item = item_of(&choir->sites[site], of->number, &count);
 		char local_id[CHOIR_ID_BYTES] = "";
@@ -287,12 +299,35 @@ static bool was_created(const struct choir_replicant *of)
 	return false;
 }
 
+/* One that left, or was to be added and never was. */
+static bool check_stranger(const struct lack *lack, struct choir_site *it, const struct choir_replicant *of)
+{
+	uint32_t members, count;
+	bool leaving;
+	if (choir_look(it, of, &members, &leaving))
+		return lacks(lack, of->number, "s%" PRIu32 " takes itself for a member", it->number);
+	item_of(it, of->number, &count);
+	/* Forced out while nobody knew whether it had been made there: nobody knows what to delete. */
+	bool lost = of->forced >> it->number & 1 && choir_token(lack->choir, of->creator + 1)->unsure[it->number];
+	if (count > 0 && !lost && !(of->kept >> it->number & 1))
+		return lacks(lack, of->number, "s%" PRIu32 " is no member any more, and still has it", it->number);
+	return true;
+}
+
 static bool check_replicant(const struct lack *lack, const struct choir_replicant *of, bool *exceptions)
 {
 	struct choir *choir = lack->choir;
-	bool created = was_created(of);
+	bool created = was_created(of), leaving;
+	uint32_t members = choir_members_now(choir, of, &leaving);
 	for (uint32_t i = 0; i < of->members_count; i++) {
 		struct choir_site *it = &choir->sites[of->members[i]];
+		if (members != 0 && !(members >> it->number & 1)) {
+			if (!check_stranger(lack, it, of))
+				return false;
+			continue;
+		}
+		if (members == 0 && of->kept >> it->number & 1)
+			continue; /* it left with what it had */
 		struct standing standing;
 		struct arena arena;
 		struct replica_view view;
@@ -341,7 +376,7 @@ static bool check_operations(const struct lack *lack, struct choir_site *it, con
 	for (uint32_t i = 0; i < table->count && right; i++) {
 		struct choir_op op;
 		uint32_t replicant;
-		if (!choir_peek(choir, choir_row_key(table->rows[i]), choir_row_value(table->rows[i]), &op, &replicant))
+		if (!choir_peek(choir, it, table->rows[i], &op, &replicant))
 			continue;
 		const struct choir_replicant *of = &choir->replicants[replicant];
 		kept[replicant]++;

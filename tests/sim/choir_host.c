@@ -176,6 +176,7 @@ static void note_exception(struct choir *choir, const struct choir_site *it, con
 		return;
 	struct choir_token *token = choir_token(choir, op->request.token);
 	token->refused[it->number] |= event->state >= REPLICA_REJECTED;
+	token->unsure[it->number] |= event->state == REPLICA_IN_DOUBT;
 	token->rejected[it->number] = event->state == REPLICA_REJECTED || event->state == REPLICA_REJECTED_CREDENTIAL;
 }
 

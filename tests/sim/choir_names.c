@@ -29,7 +29,7 @@ void choir_names_draw(const struct choir *choir, struct choir_replicant *it)
 		return;
 	}
 	it->rules = first->rules;
-	it->members_count = first->members_count;
+	it->members_count = it->founders = first->members_count;
 	memcpy(it->members, first->members, sizeof(it->members));
 }
 

@@ -70,6 +70,8 @@ static void act(struct choir *choir)
 		if (!choir->actions[i].skipped)
 			choir_at(choir, choir->actions[i].at_us, CHOIR_ACT_USER, i);
 	}
+	for (uint32_t i = 0; i < choir->changes_count; i++)
+		choir_at(choir, choir->changes[i].at_us, CHOIR_ACT_MEMBERS, i);
 	for (uint32_t i = 0; i < choir->plan.count; i++) {
 		const struct sim_fault *fault = &choir->plan.faults[i];
 		if (fault->skipped)
@@ -186,6 +188,8 @@ void choir_report(const struct choir *choir, struct buf *out)
 	put(out, "replicants repaired", figures->repairs);
 	put(out, "operations run again", figures->rerun);
 	put(out, "operations superseded", figures->superseded);
+	put(out, "members added", figures->extends);
+	put(out, "members dropped", figures->drops);
 	put(out, "verdicts of people", figures->judged);
 	put(out, "faults", figures->faults);
 	put(out, "crashes", figures->crashes);

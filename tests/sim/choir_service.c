@@ -204,10 +204,23 @@ static enum replica_outcome_kind read_state(struct choir *choir, struct choir_si
 	return say(call, REPLICA_ACCEPTED, 200);
 }
 
+/* A create that would make it anywhere. */
+static enum replica_outcome_kind read_copy(struct choir *choir, struct choir_site *it, struct choir_call *call)
+{
+	enum replica_outcome_kind outcome = read_state(choir, it, call);
+	if (outcome != REPLICA_ACCEPTED)
+		return outcome;
+	call->request.verb = CHOIR_CREATE;
+	buf_clear(&call->state);
+	choir_request_put(&call->state, &call->request);
+	return outcome;
+}
+
 /* ---- Requests on their way ---------------------------------------------------------------------------------------- */
 
 static const char *const outcomes[] = {"accepted", "refused", "credential", "failed", "unknown"};
-static const char *const kinds[] = {"run", "run create as replace", "inquire", "read state", "run anew"};
+static const char *const kinds[] = {"run",      "run create as replace", "inquire", "read state",
+                                    "run anew", "read a copy",           "leave"};
 
 static uint32_t new_call(struct choir *choir)
 {
@@ -241,7 +254,8 @@ void choir_call(struct choir *choir, struct choir_site *it, const struct choir_d
 	call->fresh = deed->fresh;
 	memcpy(call->local_id, deed->local_id, sizeof(call->local_id));
 	uint32_t replicant = choir_replicant_of(choir, deed->task.op.replicant);
-	if (!choir_request_parse(buf_str(&deed->bytes), &call->request) && call->kind != REPLICA_READ_STATE)
+	bool without = call->kind == REPLICA_READ_STATE || call->kind == REPLICA_READ_COPY || call->kind == REPLICA_LEAVE;
+	if (!choir_request_parse(buf_str(&deed->bytes), &call->request) && !without)
 		choir_violation(choir, replicant, "s%" PRIu32 ": a task without its request", it->number);
 	uint64_t most_us = suffers(it, SIM_SERVICE_SLOW) ? SLOW_MOST_US : EXECUTE_MOST_US;
 	uint64_t at_us = choir->sim.now_us + sim_random_range(&it->luck, 100, most_us);
@@ -258,6 +272,10 @@ static enum replica_outcome_kind serve(struct choir *choir, struct choir_site *i
 		return inquire(it, call);
 	if (call->kind == REPLICA_READ_STATE)
 		return read_state(choir, it, call);
+	if (call->kind == REPLICA_READ_COPY)
+		return read_copy(choir, it, call);
+	if (call->kind == REPLICA_LEAVE)
+		return delete (it, call);
 	choir_check_execution(choir, it, call);
 	outcome = run(choir, it, call);
 	choir_check_created(choir, it, call);
@@ -267,13 +285,15 @@ static enum replica_outcome_kind serve(struct choir *choir, struct choir_site *i
 	token = choir_token(choir, call->request.token);
 	token->ran[it->number] |= outcome == REPLICA_ACCEPTED;
 	token->runs[it->number] += outcome == REPLICA_ACCEPTED;
+	if (outcome == REPLICA_ACCEPTED)
+		choir_adopted(choir, it, call);
 	token->refused[it->number] |= outcome == REPLICA_REFUSED;
 	return outcome;
 }
 
 static bool only_reads(const struct choir_call *call)
 {
-	return call->kind == REPLICA_INQUIRE || call->kind == REPLICA_READ_STATE;
+	return call->kind == REPLICA_INQUIRE || call->kind == REPLICA_READ_STATE || call->kind == REPLICA_READ_COPY;
 }
 
 /* What reads only, and is not answered, can be asked again. */
@@ -289,6 +309,8 @@ static void execute(struct choir *choir, struct choir_site *it, struct choir_cal
 		choir_token(choir, call->request.token)->refused[it->number] = true;
 	} else if (suffers(it, SIM_SERVICE_REFUSES) && !reads && dice < REFUSE_CHANCE) {
 		call->outcome = say(call, REPLICA_REFUSED, 403);
+		if (call->kind == REPLICA_LEAVE)
+			choir->replicants[choir_replicant_of(choir, call->op.replicant)].kept |= 1u << it->number;
 		choir_token(choir, call->request.token)->refused[it->number] = true;
 	} else if (suffers(it, SIM_SERVICE_MUTE) && dice < MUTE_CHANCE) {
 		if (!reads && dice & 1)
@@ -319,7 +341,7 @@ void choir_calls_end(struct choir *choir, struct choir_site *it)
 			continue;
 		if (sim_random_below(&it->luck, 2))
 			execute(choir, it, call);
-		else if (!only_reads(call))
+		else if (!only_reads(call) && call->kind != REPLICA_LEAVE)
 			choir_token(choir, call->request.token)->effect[it->number] = false;
 		call->executed = true;
 	}
@@ -331,6 +353,10 @@ static struct replica_outcome outcome_of(const struct choir_call *call)
 	outcome.local_id = str_of(call->made_id);
 	outcome.local_id_quoted = call->request.kind != CHOIR_COUNTER;
 	outcome.answer = call->outcome == REPLICA_REFUSED ? STR("no") : STR("");
+	if (call->kind == REPLICA_READ_COPY && call->outcome == REPLICA_ACCEPTED) {
+		outcome.state = (struct replica_request){.head = STR("copy"), .body = buf_str(&call->state)};
+		outcome.state_class = (struct replica_class){.name = STR("copy"), .effect = ORDER_CREATE};
+	}
 	if (call->kind == REPLICA_READ_STATE && call->outcome == REPLICA_ACCEPTED) {
 		outcome.state = (struct replica_request){.head = STR("put"), .body = buf_str(&call->state)};
 		outcome.state_class = (struct replica_class){.name = STR("put"), .effect = ORDER_REPLACE, .class = CHOIR_PUT};

@@ -77,6 +77,14 @@ static bool is_in_flux(struct choir *choir, const struct choir_site *it, const s
 	return false;
 }
 
+/* With who was forced out went what it alone had, and what another one had that left it to that one. */
+static bool is_lost(struct choir *choir, const struct choir_replicant *of, const struct choir_op *op)
+{
+	bool leaving;
+	uint32_t members = of->forced ? choir_members_now(choir, of, &leaving) : 0;
+	return members != 0 && !(op->known & members);
+}
+
 static void check(struct choir *choir, struct choir_site *it, const struct choir_session *session)
 {
 	struct choir_replicant *of = &choir->replicants[choir_replicant_of(choir, session->op.replicant)];
@@ -84,13 +92,16 @@ static void check(struct choir *choir, struct choir_site *it, const struct choir
 	const struct choir_op *op = choir_op_of(of, issuer, session->op.number);
 	if (!op || of->members[issuer] == it->number || is_in_flux(choir, it, of))
 		return;
+	if (of->forced >> of->members[issuer] & 1 || is_lost(choir, of, op) || of->forced >> it->number & 1)
+		return; /* it will not come; or it is not asked any more, and does not know */
 	struct standing standing = look_at(choir, it, session);
 	if (!standing.live || !standing.settled || !standing.met)
 		return;
 	const struct choir_token *token = choir_token(choir, op->request.token);
 	bool dealt_with = token->ran[it->number] || token->refused[it->number] || token->doubted[it->number];
 	dealt_with |= op->effect == ORDER_DELETE && is_absent(it, of->number);
-	bool known = op->known >> it->number & 1 || choir_peek_has(choir, it, of, op);
+	bool known =
+		op->known >> it->number & 1 || choir_peek_has(choir, it, of, op) || choir_peek_forgotten(choir, it, of, op);
 	if (!dealt_with && !(known && choir_is_needless(choir, it, of, op)))
 		choir_violation(choir, of->number,
 		                "s%" PRIu32 " says that it has met a session with #%" PRIu32 ", and has not run it: %.*s",

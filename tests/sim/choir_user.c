@@ -54,6 +54,7 @@ static void draw_members(struct choir *choir, struct sim_random *random, struct 
 		chosen[least] = false;
 		it->members[i] = least;
 	}
+	it->founders = it->members_count;
 }
 
 /* Any, but nothing that is simply wrong: any order of what does not commute. */
@@ -266,10 +267,10 @@ static void fill_create(struct choir *choir, struct asking *asking, const struct
 		create->collection = STR("/all");
 		create->name = str_of(asking->name);
 	}
-	for (uint32_t i = 0; i < it->members_count; i++)
+	for (uint32_t i = 0; i < it->founders; i++)
 		asking->members[i] = choir->sites[it->members[i]].id;
 	create->members = asking->members;
-	create->members_count = it->members_count;
+	create->members_count = it->founders;
 	create->consistency = it->weak ? REPLICA_WEAK : REPLICA_EVENTUAL;
 	create->rules = (struct order_rules){.classes = CHOIR_VERBS, .resolutions = it->rules.resolutions};
 	create->rules.delete_loses = it->rules.delete_loses;
@@ -315,6 +316,7 @@ static void fill(struct choir *choir, struct asking *asking, const struct choir_
 void choir_submit(struct choir *choir, uint32_t number)
 {
 	struct choir_action *action = &choir->actions[number], *origin = origin_of(choir, number);
+	choir_go_elsewhere(choir, action);
 	struct choir_site *it = &choir->sites[action->site];
 	if (!it->replica || (origin != action && origin->skipped))
 		return;
@@ -362,6 +364,8 @@ static void acknowledge(struct choir *choir, struct choir_site *it, struct choir
 void choir_answered(struct choir *choir, struct choir_site *it, const struct choir_deed *deed)
 {
 	static const char *const outcomes[] = {"accepted", "refused", "credential", "failed", "unknown"};
+	if (choir_change_answered(choir, it, deed))
+		return;
 	if (deed->ticket - 1 >= choir->tickets || choir->ticket_actions[deed->ticket - 1] == CHOIR_NOBODY) {
 		choir_violation(choir, CHOIR_NOBODY, "s%" PRIu32 " answers what nobody asked", it->number);
 		return;
@@ -457,7 +461,7 @@ static void look_at(struct choir *choir, struct choir_site *it, const struct cho
 {
 	struct choir_op op;
 	uint32_t replicant;
-	if (!choir_peek(choir, choir_row_key(row), choir_row_value(row), &op, &replicant))
+	if (!choir_peek(choir, it, row, &op, &replicant))
 		return;
 	const struct choir_replicant *known = &choir->replicants[replicant];
 	struct replica_op_id id = {.replicant = known->id, .number = op.number};
@@ -474,6 +478,8 @@ static void look_at(struct choir *choir, struct choir_site *it, const struct cho
 	}
 	arena_free(&arena);
 	sim_alloc_account(NULL);
+	if (op.effect == ORDER_ADOPT && state >= REPLICA_REJECTED && choir_give_up(choir, it, &op))
+		return;
 	bool dismissed = choir_token(choir, op.request.token)->dismissed[it->number];
 	if (state == REPLICA_IN_DOUBT || (state >= REPLICA_REJECTED && !dismissed))
 		judge(choir, it, id, &op, state);

@@ -38,6 +38,7 @@ static const char usage[] =
 	"  --losing-deletes    some descriptions say that a delete loses\n"
 	"  --wild              descriptions with any resolution of concurrent operations\n"
 	"  --weak              some resources are\n"
+	"  --members           sites are added to resources, dropped, and moved\n"
 	"  --trace             tell everything that happens\n"
 	"  --story N           tell everything that happens to replicant N\n"
 	"  --shrink            after a failure: leave out faults, and users' actions, as long as it still fails\n"
@@ -53,6 +54,8 @@ static void put_command(void *context, struct buf *out)
 	buf_printf(out,
 	           "make sim ROOM=replica SEED=%" PRIu64 " SITES=%" PRIu32 " STEPS=%" PRIu32 " OPTIONS='--faults %" PRIu32,
 	           choir->seed, choir->sites, choir->steps, choir->faults);
+	if (choir->members)
+		buf_printf(out, " --members");
 	if (settings->varies) {
 		buf_printf(out, " --vary");
 		return;
@@ -174,6 +177,7 @@ enum {
 	OPTION_LOSING,
 	OPTION_WILD,
 	OPTION_WEAK,
+	OPTION_MEMBERS,
 	OPTION_TRACE,
 	OPTION_STORY,
 	OPTION_SHRINK,
@@ -199,6 +203,7 @@ static const struct option options[] = {
 	{"losing-deletes", no_argument, NULL, OPTION_LOSING},
 	{"wild", no_argument, NULL, OPTION_WILD},
 	{"weak", no_argument, NULL, OPTION_WEAK},
+	{"members", no_argument, NULL, OPTION_MEMBERS},
 	{"trace", no_argument, NULL, OPTION_TRACE},
 	{"story", required_argument, NULL, OPTION_STORY},
 	{"shrink", no_argument, NULL, OPTION_SHRINK},
@@ -260,6 +265,7 @@ static void set(struct settings *settings, int option, const char *value)
 	case OPTION_LOSING: choir->losing_deletes = true; break;
 	case OPTION_WILD: choir->wild = true; break;
 	case OPTION_WEAK: choir->weak = true; break;
+	case OPTION_MEMBERS: choir->members = true; break;
 	case OPTION_TRACE: choir->trace = true; break;
 	case OPTION_STORY: choir->story = (uint32_t)sim_option_number(value, 0, 1000); break;
 	case OPTION_SHRINK: settings->runner.shrinks = true; break;

@@ -262,6 +262,20 @@ def test_a_site_that_is_no_member_is_not_waited_for(demo):
     assert uuid.UUID(answer.json["id"]).version == 7
 
 
+def test_members_are_added_and_dropped(demo):
+    answer = make(demo, "comes and goes", "Site1 & Site2")
+    path = f"/replicants/{answer.json['id']}"
+    assert follow(demo, answer.header("Cheops-Operation")).json["reached"]
+    added = api(demo, "Site1", path + "/members/Site3", "PUT")
+    assert added.status == 200 and set(states(added.json)) == {"Site1", "Site2", "Site3"}
+    wait_for(lambda: states(api(demo, "Site1", path).json)["Site3"] == "settled", "Site3 to have it")
+    again = api(demo, "Site1", path + "/members/Site3", "PUT")
+    assert again.status == 409 and again.problem["type"] == "members-unchanged"
+    assert api(demo, "Site1", path + "/members/Site2", "DELETE").status == 200
+    wait_for(lambda: set(states(api(demo, "Site1", path).json)) == {"Site1", "Site3"}, "Site2 to leave")
+    assert api(demo, "Site1", path + "/members/Site2", "DELETE").status == 404
+
+
 def test_every_path_was_asked_for_and_answered_well():
     """By the tests before this one, whose answers were all held against the description."""
     good = {(path, method) for path, method, status in SEEN if status < 300}
