@@ -6,7 +6,8 @@
  * The same name again, after a delete: the create waits until the delete was run here, though they are different replicants. Made
  * apart: it waits until they became one (merge.c).
  *
- * A reference is here when what it names was made here, or is gone: then the service says so. */
+ * A reference is here when what it names was made here, or is gone: then the service says so. A user's operation does not wait; it is
+ * refused while the create of what it refers to runs, or is in doubt: if that never came to be, the other members would wait for ever. */
 #include "replica/replica_int.h"
 
 #include "base/check.h"
@@ -193,6 +194,22 @@ bool references_are_here(struct replica *replica, struct replicant *r, const str
 			continue;
 		wait_for(replica, code == 0 ? other->id : id, r->id);
 		return false;
+	}
+	return true;
+}
+
+/* Of a user's operation, which does not wait: whatever it refers to that is known here was issued, so that it comes to the others too. */
+bool references_are_certain(struct replica *replica, const struct replicant *r, const struct replica_request *request)
+{
+	for (uint32_t i = 0; i < request->references_count; i++) {
+		struct replicant *other;
+		struct replica_id id;
+		memcpy(&id, &request->references[i], sizeof(id));
+		if (id_equal(id, r->id) || replicant_resolve(replica, id, &other) != 0)
+			continue;
+		if (other->kind == REPLICANT_LIVE && !own_report(other)->created &&
+		    vector_is_zero(other->known, other->members_count))
+			return false;
 	}
 	return true;
 }

@@ -424,6 +424,13 @@ static bool is_late(struct replica *replica, struct replicant *r, struct submiss
 	return true;
 }
 
+static void give_up_create(struct replica *replica, struct replicant *r)
+{
+	queue_refuse(replica, r, ERR_NOT_FOUND, "it could not be created");
+	r->kind = REPLICANT_NONE;
+	r->head_dirty = r->lane_dirty = true;
+}
+
 /* Of two creates of one name at a time nobody could tell, after a crash, which one made what is there. */
 static bool is_early(struct replica *replica, struct replicant *r, struct submission *submission)
 {
@@ -432,9 +439,22 @@ static bool is_early(struct replica *replica, struct replicant *r, struct submis
 	submit_refuse(replica, submission->ticket, ERR_UNAVAILABLE,
 	              "another one of its name is being made at this site: try again");
 	submission_free(submission);
-	queue_refuse(replica, r, ERR_NOT_FOUND, "it could not be created");
-	r->kind = REPLICANT_NONE;
-	r->head_dirty = r->lane_dirty = true;
+	give_up_create(replica, r);
+	return true;
+}
+
+/* What it refers to may never come to be: the other members would wait for that for ever. */
+static bool is_ahead(struct replica *replica, struct replicant *r, struct submission *submission,
+                     const struct op_row *row)
+{
+	if (references_are_certain(replica, r, &row->request))
+		return false;
+	submit_refuse(replica, submission->ticket, ERR_UNAVAILABLE,
+	              "something that it refers to is being made at this site, or whether it was is in doubt: try again");
+	if (submission->creates && submission->withheld == 0)
+		give_up_create(replica, r);
+	submission_free(submission);
+	work_add(replica, r);
 	return true;
 }
 
@@ -448,6 +468,11 @@ static void start_first(struct replica *replica, struct replicant *r)
 		submission_free(submission);
 		return;
 	}
+	struct op_row row;
+	int code = op_content_parse(buf_str(&submission->content), &row);
+	CHECK(code == 0);
+	if (is_ahead(replica, r, submission, &row))
+		return;
 	if (submission->creates)
 		name_set(replica, r); /* the creates of others under this name wait for it */
 	struct op *op = lane_number(replica, r, buf_str(&submission->content));
@@ -462,9 +487,6 @@ static void start_first(struct replica *replica, struct replicant *r)
 	submission->key = (struct buf){0};
 	if (r->task.key.length > 0)
 		key_store(replica, buf_str(&r->task.key), op_id(r, r->self, op->number), NULL);
-	struct op_row row;
-	int code = op_content_parse(buf_str(&submission->content), &row);
-	CHECK(code == 0);
 	lane_execute(replica, r, &row);
 	if (submission->withheld != 0)
 		doubt_drop(replica, r, submission->withheld);

@@ -658,6 +658,7 @@ void name_wait(struct replica *replica, const struct replicant *other, const str
 /* The service has refused a create: for its name? */
 void name_refused(struct replica *replica, struct replicant *r);
 bool references_are_here(struct replica *replica, struct replicant *r, const struct replica_request *request);
+bool references_are_certain(struct replica *replica, const struct replicant *r, const struct replica_request *request);
 void references_wake(struct replica *replica, const struct replicant *r);
 
 /* local.c: local ids and natural names */

@@ -135,9 +135,53 @@ static void test_reference_to_rejected(void **state)
 	world_go(world, 10 * SECOND);
 	world->sites[1].mode = SERVICE_FULL;
 	world_create(world, 0, 2, 3, "create 2");
+	world_go(world, SECOND);
 	refer(world, 0, 1, &image);
 	world_go(world, 10 * SECOND);
 	assert_int_equal(world_item(world, 1, 1)->value, 5);
+	world_free(world);
+}
+
+/* It is being made, or whether it was is in doubt: it may never come to be, and the others would wait for it for ever. Who refers to it
+ * has to try again. */
+static void test_reference_in_doubt(void **state)
+{
+	(void)state;
+	struct world *world = world_new(2);
+	struct replica_id image = world_id(2);
+	world_create(world, 0, 1, 3, "create 1");
+	world_go(world, 10 * SECOND);
+	world->sites[0].inquiry_blind = true;
+	world->sites[0].mode = SERVICE_LOSES_ANSWERS;
+	uint64_t create = world_create(world, 0, 2, 3, "create 2");
+	uint64_t during = refer(world, 0, 1, &image);
+	world_go(world, 10 * SECOND);
+	assert_int_equal(world->answers[during].answer.code, ERR_UNAVAILABLE);
+	assert_int_equal(world->answers[create].answer.outcome.kind, REPLICA_UNKNOWN);
+	world->sites[0].mode = SERVICE_FINE;
+	uint64_t after = refer(world, 0, 1, &image);
+	struct replica_submission submission = {.replicant = world_id(3), .class = world_class("create 3")};
+	submission.request =
+		(struct replica_request){.head = STR_INIT("create 3"), .references = &image, .references_count = 1};
+	site_id members[] = {world->sites[0].id, world->sites[1].id};
+	submission.create = &(struct replica_create){
+		.service = STR_INIT("s"), .type = STR_INIT("t"), .members = members, .members_count = 2};
+	uint64_t other = world_submit(world, 0, &submission);
+	world_go(world, 10 * SECOND);
+	assert_int_equal(world->answers[after].answer.code, ERR_UNAVAILABLE);
+	assert_int_equal(world->answers[other].answer.code, ERR_UNAVAILABLE);
+	assert_int_equal(world_item(world, 0, 1)->value, 1);
+	/* Somebody looks, takes away what was made, and it is made again. */
+	assert_int_equal(replica_judge(world->sites[0].replica, world->answers[create].answer.op, REPLICA_RETRY, STR(""),
+	                               world->now, NULL),
+	                 0);
+	world_go(world, 10 * SECOND);
+	uint64_t again = refer(world, 0, 1, &image);
+	world_go(world, 10 * SECOND);
+	assert_int_equal(world->answers[again].answer.code, 0);
+	assert_int_equal(world_item(world, 1, 1)->value, 5);
+	assert_rows(world, REPLICA_OPERATIONS, 0);
+	assert_rows(world, REPLICA_REPLICANTS, 2);
 	world_free(world);
 }
 
@@ -485,6 +529,7 @@ int main(void)
 		cmocka_unit_test(test_blob_after_restart),
 		cmocka_unit_test(test_reference),
 		cmocka_unit_test(test_reference_to_rejected),
+		cmocka_unit_test(test_reference_in_doubt),
 		cmocka_unit_test(test_key),
 		cmocka_unit_test(test_name_again),
 		cmocka_unit_test(test_name_conflict),
