@@ -1,7 +1,7 @@
 /* Forgetting: what every member has settled is needed no more.
  *
  * An operation is forgotten when every member's report says that it is settled there, none has it as rejected or in doubt (unless a
- * later one sets all that it would have set), all that those reports speak of is known here, and all before it in E is forgotten
+ * later one sets all that it would have set, and nothing that it won against has its effect where it was rejected), all that those reports speak of is known here, and all before it in E is forgotten
  * as well: so every operation that comes from now on has seen it, and its place in E is fixed. `base` has what is forgotten.
  *
  * Where the order of relative operations matters, the last one that can reset the item is kept with what follows it, so that
@@ -9,6 +9,7 @@
  *
  * Gone: the last that counts is a delete, and everybody has settled it. Its id stays for a while (a tombstone), so that a late
  * message does not bring it back. Who may not have heard that we settled it is told GONE until it answers; it can forget it too. */
+#include "replica/order_int.h"
 #include "replica/replica_int.h"
 
 #include <stdlib.h>
@@ -49,26 +50,73 @@ static bool covers(const uint32_t *all, const struct op *op)
 	return op->number <= all[op->member];
 }
 
+/* What it won against is undone everywhere all the same: by another one, or by `by`, which came later. */
+static bool is_undone_without(const struct replicant *r, uint32_t winner, uint32_t by, uint32_t loser)
+{
+	const struct order_op *ops = r->set.ops;
+	bool whole = order_concerns_all(&ops[loser]);
+	if (order_saw(&ops[by], &ops[loser]) &&
+	    (whole ? order_concerns_all(&ops[by])
+	           : order_resets(&r->rules, &ops[by]) &&
+	                 (order_concerns_all(&ops[by]) || ops[by].facet == ops[loser].facet)))
+		return true;
+	for (uint32_t i = 0; i < r->ops_count; i++)
+		if (i != winner && order_supersedes(&r->rules, &ops[i], &ops[loser]) && !is_excepted(r, r->ops[i], true))
+			return true;
+	return false;
+}
+
+/* Where it was rejected, what it would have won against has its effect: a delete that loses. Only it can tell why. */
+static bool is_needed_to_win(const struct replicant *r, uint32_t index, uint32_t by)
+{
+	const struct order_op *ops = r->set.ops;
+	for (uint32_t i = 0; i < r->ops_count; i++)
+		if (r->sequence.places[i].fate == ORDER_SUPERSEDED && order_supersedes(&r->rules, &ops[index], &ops[i]) &&
+		    !is_undone_without(r, index, by, i))
+			return true;
+	return false;
+}
+
 /* A later one, or one that won, sets all that it would have set; everywhere, if that one was not rejected itself, be it that a person
  * let that be. */
 static bool is_covered(const struct replicant *r, const uint32_t *all, uint32_t index)
 {
+	const uint32_t excepted = index;
 	for (uint32_t hops = 0; hops < r->ops_count; hops++) {
 		const struct order_place *place = &r->sequence.places[index];
 		if (place->fate == ORDER_COUNTS || !covers(all, r->ops[place->by]))
 			return false;
 		if (!is_excepted(r, r->ops[place->by], true))
-			return true;
+			return !is_needed_to_win(r, excepted, place->by);
 		index = place->by;
 	}
 	return false;
+}
+
+/* By its effect, a replace loses against another one, which sets the same, or against a delete. The rules may say more. */
+static bool may_lose(const struct order_rules *rules, const struct op *op)
+{
+	size_t classes = rules->resolutions && op->class < rules->classes ? rules->classes : 0;
+	for (size_t other = 0; other < classes; other++)
+		if (other != op->class && (rules->resolutions[op->class * classes + other] == ORDER_TAKE_ONE ||
+		                           rules->resolutions[other * classes + op->class] == ORDER_TAKE_FIRST))
+			return true;
+	return false;
+}
+
+/* Nobody who knew a later one that resets it has run it. Somebody may still issue what wins against that later one: then it is due. */
+static bool is_in_suspense(const struct replicant *r, const uint32_t *all, uint32_t index)
+{
+	const struct order_place *place = &r->sequence.places[index];
+	return place->fate == ORDER_OBSOLETE && !covers(all, r->ops[place->by]) && may_lose(&r->rules, r->ops[place->by]);
 }
 
 /* Which operations every member has settled, and need not be shown as rejected or in doubt. */
 static void find_settled(const struct replicant *r, const uint32_t *all, bool *settled)
 {
 	for (uint32_t i = 0; i < r->ops_count; i++) {
-		settled[i] = covers(all, r->ops[i]) && (!is_excepted(r, r->ops[i], false) || is_covered(r, all, i));
+		settled[i] = covers(all, r->ops[i]) && !is_in_suspense(r, all, i) &&
+		             (!is_excepted(r, r->ops[i], false) || is_covered(r, all, i));
 	}
 }
 

@@ -73,6 +73,20 @@ static void put_command(void *context, struct buf *out)
 		buf_printf(out, " --types %s", settings->types);
 }
 
+/* Those of wild descriptions. */
+static void put_rules(const struct choir_replicant *it)
+{
+	static const char *const names[] = {"the later one counts", "any order", "as they are", "the other way round",
+	                                    "the earlier one counts"};
+	for (uint32_t x = CHOIR_PUT; x < CHOIR_DELETE; x++)
+		for (uint32_t y = CHOIR_PUT; y < CHOIR_DELETE; y++) {
+			uint8_t said = it->rules.resolutions[x * CHOIR_VERBS + y];
+			if (said < ORDER_RESOLUTIONS && choir_types[it->kind].verbs >> x & choir_types[it->kind].verbs >> y & 1)
+				printf("    %s, then %s: %s\n", choir_verb_name((enum choir_verb)x),
+				       choir_verb_name((enum choir_verb)y), names[said]);
+		}
+}
+
 static void put_replicant(const struct choir *choir, uint32_t number)
 {
 	const struct choir_replicant *it = &choir->replicants[number];
@@ -83,6 +97,7 @@ static void put_replicant(const struct choir *choir, uint32_t number)
 		printf(", refers to r%" PRIu32, it->refers - 1);
 	printf("%s%s%s\n", it->rules.create_replays ? ", its create can be replayed" : "",
 	       it->rules.delete_loses ? ", a delete loses" : "", it->weak ? ", weak" : "");
+	put_rules(it);
 	for (uint32_t i = 0; i < it->ops_count; i++) {
 		const struct choir_op *op = &it->ops[i];
 		printf("    s%" PRIu32 ".%" PRIu32 ": %s #%" PRIu32 "%s at %" PRIu64 ", saw", it->members[op->member],

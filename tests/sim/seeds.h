@@ -101,6 +101,13 @@ static const struct sim_named_seed choir_named_seeds[] = {
 	{"the same, within one event", 28863, 200},
 	{"in a check: what was undone by a person's verdict, and is run again, comes behind what had seen it", 6973, 200},
 	{"in a check: what a person wants to be run again is not settled", 24453, 200},
+	{"what refers to something that was in doubt, and never came to be, waited for ever at the other members", 2808,
+     200},
+	{"what was rejected at one member, and so did not win against a delete there, was forgotten: so was why it was "
+     "gone "
+     "there",
+     19524, 200},
+	{"what a replace had made needless was forgotten before that lost, by the rules, against an append", 17645, 200},
 };
 
 #endif
