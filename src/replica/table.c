@@ -390,6 +390,13 @@ static void save_lane(struct replica *replica, struct replicant *r)
 	r->lane_dirty = false;
 }
 
+/* What is weak is nobody's after a crash until it was made: nobody finds out what became of its create. */
+static bool is_kept(struct replicant *r)
+{
+	bool made = r->consistency != REPLICA_WEAK || r->kind != REPLICANT_LIVE || own_report(r)->created;
+	return r->kind != REPLICANT_NONE && made;
+}
+
 void replicant_save(struct replica *replica, struct replicant *r)
 {
 	void *context = replica->host.context;
@@ -398,7 +405,7 @@ void replicant_save(struct replica *replica, struct replicant *r)
 	if (!r->head_dirty)
 		return;
 	r->head_dirty = false;
-	if (r->kind == REPLICANT_NONE) {
+	if (!is_kept(r)) {
 		replica->host.remove(context, REPLICA_REPLICANTS, id_str(&r->id));
 		return;
 	}

@@ -100,8 +100,10 @@ static void on_receive(void *context, uint32_t node, uint32_t from, struct str b
 	if (choir->options.trace)
 		choir_tell(choir, CHOIR_NOBODY, "s%" PRIu32 " hears s%" PRIu32 ", %zu bytes", node, from, bytes.length);
 	choir_note_clock(choir, it, bytes);
+	choir_weak_hears(choir, it, bytes);
 	choir_enter(it);
-	replica_receive(it->replica, choir->sites[from].id, bytes, choir_now(choir, it));
+	for (int i = choir->options.mutation == CHOIR_ECHO ? 2 : 1; i > 0; i--)
+		replica_receive(it->replica, choir->sites[from].id, bytes, choir_now(choir, it));
 	choir_leave(it);
 }
 

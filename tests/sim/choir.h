@@ -40,6 +40,7 @@ enum choir_mutation {
 	CHOIR_LIAR,      /* what a service refused is told as accepted */
 	CHOIR_SWAPPED,   /* the ids of two sites are swapped in what the checks are told */
 	CHOIR_CREDULOUS, /* every session is said to be met */
+	CHOIR_ECHO,      /* each message is heard twice, and came once */
 	CHOIR_MUTATIONS,
 };
 
@@ -138,6 +139,11 @@ struct choir_token {
 	bool refused[CHOIR_SITES];  /* some call was */
 	bool rejected[CHOIR_SITES]; /* it is shown as such */
 	uint32_t op;                /* index of the operation + 1; 0: none */
+	/* Of something weak (choir_weak.c): how often. */
+	uint32_t asked;              /* by users */
+	uint32_t heard[CHOIR_SITES]; /* messages with it came */
+	uint32_t told[CHOIR_SITES];  /* and were sent */
+	uint32_t tasks[CHOIR_SITES]; /* it was to be run */
 };
 
 struct choir_item {
@@ -374,6 +380,15 @@ void choir_adopted(struct choir *choir, struct choir_site *it, const struct choi
 /* Who the members are as that site sees it; `leaving`: one of them has still to go. False: it has no such thing. */
 bool choir_look(struct choir_site *it, const struct choir_replicant *of, uint32_t *members, bool *leaving);
 uint32_t choir_members_now(struct choir *choir, const struct choir_replicant *of, bool *leaving);
+
+/* choir_weak.c */
+void choir_weak_asks(struct choir *choir, const struct choir_action *action);
+void choir_weak_sends(struct choir *choir, uint32_t to, struct str message);
+void choir_weak_hears(struct choir *choir, const struct choir_site *it, struct str message);
+void choir_weak_runs(struct choir *choir, const struct choir_site *it, const struct replica_task *task);
+void choir_weak_acknowledged(struct choir *choir, const struct choir_site *it, const struct choir_action *action);
+void choir_weak_keeps(struct choir *choir, const struct choir_site *it, enum replica_table table, uint32_t replicant);
+bool choir_weak_converged(struct choir *choir, struct buf *why, uint32_t *of);
 
 /* choir_fault.c */
 void choir_fault_begin(struct choir *choir, uint32_t number);

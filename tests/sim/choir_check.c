@@ -61,6 +61,7 @@ static void find_ids(struct choir *choir, struct str bytes, found_id *found, voi
 struct hearing {
 	const struct choir_site *who;
 	const char *what;
+	enum replica_table table; /* of rows */
 };
 
 static void must_be_member(struct choir *choir, uint32_t replicant, void *context)
@@ -69,6 +70,13 @@ static void must_be_member(struct choir *choir, uint32_t replicant, void *contex
 	const struct choir_replicant *it = &choir->replicants[replicant];
 	if (!it->conflict && choir_member_of(it, hearing->who->number) == CHOIR_NOBODY)
 		choir_violation(choir, replicant, "s%" PRIu32 " is no member, and %s it", hearing->who->number, hearing->what);
+}
+
+static void may_be_kept(struct choir *choir, uint32_t replicant, void *context)
+{
+	const struct hearing *hearing = context;
+	must_be_member(choir, replicant, context);
+	choir_weak_keeps(choir, hearing->who, hearing->table, replicant);
 }
 
 bool choir_is_asked(const struct choir *choir, const struct choir_action *action)
@@ -129,7 +137,7 @@ void choir_check_message(struct choir *choir, struct choir_site *it, uint32_t to
 		           message.length, buf_c(&ids));
 		buf_free(&ids);
 	}
-	struct hearing sender = {it, "sends"}, receiver = {&choir->sites[to], "is sent"};
+	struct hearing sender = {.who = it, .what = "sends"}, receiver = {.who = &choir->sites[to], .what = "is sent"};
 	if (message.length > LIMIT_REPLICA_MESSAGE_BYTES)
 		choir_violation(choir, CHOIR_NOBODY, "s%" PRIu32 " sends a message of %zu bytes", it->number, message.length);
 	find_ids(choir, message, must_be_member, &sender);
@@ -222,15 +230,16 @@ static void check_seen(struct choir *choir, struct choir_site *it, const struct 
 
 void choir_check_commit(struct choir *choir, struct choir_site *it)
 {
-	struct hearing keeper = {it, "keeps a row of"};
+	struct hearing keeper = {.who = it, .what = "keeps a row of"};
 	for (uint32_t i = 0; i < it->rows.changes_count; i++) {
 		const struct choir_change *change = &it->rows.changes[i];
 		struct choir_op op;
 		uint32_t replicant;
 		if (!change->after)
 			continue;
-		find_ids(choir, str_make(change->after->bytes, change->after->key_length + change->after->length),
-		         must_be_member, &keeper);
+		keeper.table = change->table;
+		find_ids(choir, str_make(change->after->bytes, change->after->key_length + change->after->length), may_be_kept,
+		         &keeper);
 		if (change->table == REPLICA_LANES || change->table == REPLICA_REPLICANTS)
 			choir_check_alone(choir, it, choir_row_key(change->after));
 		if (change->table != REPLICA_OPERATIONS)

@@ -443,7 +443,7 @@ bool choir_converged(struct choir *choir, struct buf *why, uint32_t *of)
 	for (uint32_t i = 0; i < choir->replicants_count && right; i++)
 		right = choir->replicants[i].weak || choir->replicants[i].conflict ||
 		        check_replicant(&lack, &choir->replicants[i], &exceptions[i]);
-	right = right && choir_names_converged(choir, why, of);
+	right = right && choir_names_converged(choir, why, of) && choir_weak_converged(choir, why, of);
 	right = right && check_left_over(&lack, exceptions);
 	free(exceptions);
 	return right;

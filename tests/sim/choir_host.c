@@ -113,6 +113,7 @@ static void host_execute(void *context, const struct replica_task *task)
 	deed->task.class = NULL;
 	deed->task.request = NULL;
 	copy_id(deed->local_id, task->local_id);
+	choir_weak_runs(it->choir, it, task);
 	if (task->request) {
 		buf_put(&deed->bytes, task->request->body);
 		deed->fresh = str_equal(task->request->secret, STR("fresh"));
@@ -337,6 +338,7 @@ void choir_late(struct choir *choir, uint32_t number)
 	if (!it->replica)
 		return;
 	choir_note_clock(choir, it, buf_str(&late->bytes));
+	choir_weak_hears(choir, it, buf_str(&late->bytes));
 	choir_enter(it);
 	replica_receive(it->replica, choir->sites[late->from].id, buf_str(&late->bytes), choir_now(choir, it));
 	choir_leave(it);
@@ -370,6 +372,7 @@ static void send(struct choir *choir, struct choir_site *it, const struct choir_
 	if (choir->options.mutation == CHOIR_LEAKY)
 		it->bytes += LEAK_BYTES;
 	choir_check_message(choir, it, to, buf_str(&deed->bytes));
+	choir_weak_sends(choir, to, buf_str(&deed->bytes));
 	if (choir->options.mutation == CHOIR_MUTE && it->number == 0)
 		return;
 	if (choir->options.mutation == CHOIR_GOSSIP)

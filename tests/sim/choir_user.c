@@ -324,6 +324,7 @@ void choir_submit(struct choir *choir, uint32_t number)
 	fill(choir, &asking, action, number);
 	action->open++;
 	choir->figures.actions++;
+	choir_weak_asks(choir, action);
 	choir_tell(choir, action->replicant, "s%" PRIu32 " user: %s #%" PRIu32 " on r%" PRIu32 " (%s)%s", it->number,
 	           choir_verb_name((enum choir_verb)action->request.verb), action->request.token, action->replicant,
 	           choir_types[action->request.kind].name, origin != action ? ", again" : "");
@@ -346,6 +347,7 @@ static void acknowledge(struct choir *choir, struct choir_site *it, struct choir
 	action->acknowledged = true;
 	action->op = op;
 	choir->figures.acknowledged++;
+	choir_weak_acknowledged(choir, it, action);
 	if (replicant->weak || replicant->conflict || action->request.verb == CHOIR_VERBS)
 		return;
 	uint32_t member = choir_member_of(replicant, it->number);

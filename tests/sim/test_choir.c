@@ -48,6 +48,7 @@ static void must_fail(enum choir_mutation mutation, const char *text)
 		options.steps = 200;
 		options.faults = 10;
 		options.mutation = mutation;
+		options.weak = mutation == CHOIR_ECHO;
 		struct outcome outcome = run(&options);
 		found = !outcome.sound && strstr(buf_c(&outcome.violations), text) != NULL;
 		buf_put(&said, buf_str(&outcome.violations));
@@ -270,6 +271,7 @@ static const struct {
 	{CHOIR_LIAR, ""},
 	{CHOIR_SWAPPED, "takes the id at"},
 	{CHOIR_CREDULOUS, "has met a session"},
+	{CHOIR_ECHO, "which is weak"},
 };
 
 static void test_the_checks_can_fail(void **state)
