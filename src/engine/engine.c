@@ -52,9 +52,11 @@ static void hold_send(void *context, site_id to, struct str message)
 static void hold_run(void *context, const struct replica_task *task)
 {
 	struct action *action = action_new(ACTION_RUN);
-	action->run = engine_run_copy(context, task);
-	((struct engine *)context)->runs_held++;
-	engine_hold(context, action);
+	struct engine *engine = context;
+	action->run = engine_run_copy(engine, task);
+	engine->runs_held++;
+	engine->users_wait |= task->first;
+	engine_hold(engine, action);
 }
 
 static void hold_answer(void *context, const struct replica_answer *answer)
@@ -62,9 +64,16 @@ static void hold_answer(void *context, const struct replica_answer *answer)
 	struct engine *engine = context;
 	if (engine_ask_answered(engine, answer))
 		return;
-	struct action *action = action_new(ACTION_ANSWER);
-	action->ticket = engine_ticket(engine, answer->ticket);
+	struct ticket *ticket = engine_ticket(engine, answer->ticket);
 	engine_answer_ticket(engine, answer);
+	if (answer->kept && ticket && !engine_ticket_waits(ticket)) {
+		engine_ticket_answered(ticket);
+		engine->news_held = true;
+		return;
+	}
+	engine->users_wait = true;
+	struct action *action = action_new(ACTION_ANSWER);
+	action->ticket = ticket;
 	engine_hold(engine, action);
 }
 
@@ -153,6 +162,7 @@ static struct action *take_actions(struct engine *engine)
 	engine->first = NULL;
 	engine->last = &engine->first;
 	engine->runs_held = 0;
+	engine->users_wait = engine->news_held = false;
 	return first;
 }
 
@@ -231,6 +241,7 @@ static void flush(struct http_task *task)
 		next = action->next;
 		perform(engine, action);
 	}
+	engine_say_all(engine);
 	engine_waits_review(engine);
 	engine_hooks_pump(engine);
 	engine_figures_note(engine);
@@ -261,14 +272,16 @@ static int open_soon(struct engine *engine, struct err *err)
 
 void engine_changed_soon(struct engine *engine)
 {
-	bool runs = engine->runs_held > 0;
-	struct itimerspec when = {.it_value.tv_nsec = (runs ? ENGINE_SOON_MS : ENGINE_LATER_MS) * 1000000L};
-	if (engine->flushing || engine->soon_set || (engine->later_set && !runs))
+	bool soon = engine->runs_held > 0 || engine->news_held;
+	struct itimerspec when = {.it_value.tv_nsec = (soon ? ENGINE_SOON_MS : ENGINE_LATER_MS) * 1000000L};
+	if (engine->users_wait)
+		engine_changed(engine);
+	if (engine->flushing || engine->soon_set || (engine->later_set && !soon))
 		return;
 	if (timerfd_settime(engine->soon.fd, 0, &when, NULL) != 0)
 		engine_changed(engine);
-	engine->soon_set = runs;
-	engine->later_set = !runs;
+	engine->soon_set = soon;
+	engine->later_set = !soon;
 }
 
 void engine_changed(struct engine *engine)

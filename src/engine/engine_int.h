@@ -237,7 +237,8 @@ struct talk {
 	struct talk *next;
 	site_id site;
 	struct buf waiting; /* length (4 bytes) and bytes of each */
-	size_t next_at;     /* where in it the next one begins */
+	size_t next_at;     /* where in it the next one begins, */
+	size_t last_at;     /* and the last one */
 	struct http_call *call;
 };
 
@@ -282,6 +283,8 @@ struct engine {
 	struct http_source soon; /* a timer of the kernel, since those of the loop are coarse */
 	bool soon_set, later_set;
 	uint32_t runs_held; /* actions that run something */
+	bool users_wait;    /* for the commit: to be answered, or for their operation to run */
+	bool news_held;     /* operations whose users are answered already, and of which others are to hear */
 
 	struct journal journal;
 
@@ -326,8 +329,8 @@ struct engine {
 struct replica_now engine_now(void);
 /* After anything was told to the replica: what it asked for is done once it is durable. */
 void engine_changed(struct engine *engine);
-/* The same, for what no user here waits for: within ENGINE_SOON_MS if something is to run, else ENGINE_LATER_MS. A commit costs the disk as much for one operation as for a
- * hundred, and those of users have to wait for it. */
+/* The same, where users may not wait for it: then within ENGINE_SOON_MS if something is to run, or others are to hear of an operation,
+ * else ENGINE_LATER_MS. A commit costs the disk as much for one operation as for a hundred, and those of users have to wait for it. */
 void engine_changed_soon(struct engine *engine);
 void engine_hold(struct engine *engine, struct action *action);
 /* What was put is durable, or `failure` says why not; then the session is gone. */
@@ -538,7 +541,9 @@ void engine_leave(struct run *run);
 void engine_item_put(const struct run *run, struct str id, struct buf *out);
 
 /* talk.c */
+/* It goes with the next engine_say_all(). */
 void engine_say(struct engine *engine, site_id to, struct str message);
+void engine_say_all(struct engine *engine);
 void engine_talks_free(struct engine *engine);
 bool engine_reachable(const struct engine *engine, site_id site);
 /* NULL: it is not known. */

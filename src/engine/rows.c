@@ -61,12 +61,12 @@ int engine_row_get(void *context, enum replica_table table, struct str key, stru
 	if (!session)
 		return engine->failure.code;
 	struct str found;
-	struct err err = {0};
-	int code = store_get(session, table, key, &found, &err);
+	int code = store_get(session, table, key, &found, NULL);
 	if (code == 0)
-		code = open_row(engine, table, key, found, row);
-	else if (code != ERR_NOT_FOUND)
-		engine->failure = err;
+		return open_row(engine, table, key, found, row);
+	if (code != ERR_NOT_FOUND &&
+	    store_get(session, table, key, &found, &engine->failure) == 0) /* what is wrong with it */
+		err_set(&engine->failure, code, "a row of table `%s` cannot be read: %s", tables[table].name, err_phrase(code));
 	return code;
 }
 
@@ -93,12 +93,13 @@ void engine_row_remove(void *context, enum replica_table table, struct str key)
 {
 	struct engine *engine = context;
 	struct store_session *session = session_of(engine);
-	struct err err = {0};
-	if (session && store_delete(session, table, key, &err) == 0) {
+	int code = session ? store_delete(session, table, key, NULL) : ERR_NOT_FOUND;
+	if (code == 0) {
 		engine_journal_look(engine, table, key, NULL);
 		engine_journal_remove(engine, table, key);
-	} else if (session && err.code != ERR_NOT_FOUND) {
-		engine->failure = err;
+	} else if (code != ERR_NOT_FOUND) {
+		err_set(&engine->failure, code, "a row of table `%s` cannot be removed: %s", tables[table].name,
+		        err_phrase(code));
 	}
 }
 

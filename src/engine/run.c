@@ -85,10 +85,7 @@ void engine_run_tell(struct run *run, const struct replica_outcome *outcome)
 	struct engine *engine = run->engine;
 	if (engine->replica)
 		replica_executed(engine->replica, run->task.number, outcome, engine_now());
-	if (run->task.first)
-		engine_changed(engine);
-	else
-		engine_changed_soon(engine);
+	engine_changed_soon(engine);
 	engine_run_free(run);
 }
 

@@ -1,8 +1,9 @@
 /* Messages to the agents of other members: POST /cheops/v1/replica on their port for agents, mutual TLS, one after the other
  * to each site, on connections that are kept.
  *
- * A message that does not arrive is lost: src/replica says it again. While one is under way, those that come are put together
- * (up to a bound) and go out as the next ones.
+ * Each event in src/replica has a message of its own for each member. Those of one commit are put together, and so are those that come
+ * while one is under way, each as long as a message may be: a request between agents costs as much for one operation as for many.
+ * A message that does not arrive is lost: src/replica says it again. So are those behind it, and those past a bound.
  */
 #include "engine/engine_int.h"
 
@@ -66,7 +67,7 @@ static int check_site(void *context, struct str certificate_der, struct err *err
 static void forget_said(struct talk *talk)
 {
 	buf_clear(&talk->waiting);
-	talk->next_at = 0;
+	talk->next_at = talk->last_at = 0;
 }
 
 static void said(void *context, const struct http_call_answer *answer)
@@ -114,13 +115,31 @@ static void say_next(struct talk *talk)
 		forget_said(talk);
 }
 
+/* Behind the last one that waits, if that has not gone and there is room in it. */
+static bool join_last(struct talk *talk, struct str message)
+{
+	uint32_t length;
+	size_t at = talk->last_at + sizeof(length);
+	if (talk->next_at > talk->last_at || talk->waiting.length == 0 || !replica_join(&talk->waiting, at, message))
+		return false;
+	length = (uint32_t)(talk->waiting.length - at);
+	memcpy(talk->waiting.at + talk->last_at, &length, sizeof(length));
+	return true;
+}
+
 void engine_say(struct engine *engine, site_id to, struct str message)
 {
 	struct talk *talk = find_talk(engine, to);
 	uint32_t length = (uint32_t)message.length;
-	if (talk->waiting.length + message.length > ENGINE_UNSENT_BYTES)
+	if (talk->waiting.length + message.length > ENGINE_UNSENT_BYTES || join_last(talk, message))
 		return;
+	talk->last_at = talk->waiting.length;
 	buf_put(&talk->waiting, str_make((const char *)&length, sizeof(length)));
 	buf_put(&talk->waiting, message);
-	say_next(talk);
+}
+
+void engine_say_all(struct engine *engine)
+{
+	for (struct talk *talk = engine->talks; talk; talk = talk->next)
+		say_next(talk);
 }

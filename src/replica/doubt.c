@@ -199,7 +199,7 @@ void doubt_answered(struct replica *replica, struct replicant *r, const struct r
 static void recover_first(struct replica *replica, struct replicant *r)
 {
 	struct op *op = r->task.intent;
-	if (op && (op->flags & (OP_REPEATABLE | OP_CONDITIONAL)) == OP_REPEATABLE) {
+	if (op && task_runs_again(op)) {
 		r->task.intent = NULL;
 		lane_issue(replica, r, op);
 		r->task.what = TASK_DELIVERED;

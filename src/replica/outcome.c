@@ -16,14 +16,23 @@
 
 #include <stdlib.h>
 
-void outcome_answer(struct replica *replica, const struct replicant *r, const struct replica_outcome *outcome)
+static void give_answer(struct replica *replica, const struct replicant *r, const struct replica_outcome *outcome,
+                        bool kept)
 {
 	const struct task *task = &r->task;
 	if (task->answered)
 		return;
-	struct replica_answer answer = {
-		.ticket = task->ticket, .op = op_id(r, r->self, task->number), .outcome = *outcome, .text = STR("")};
+	struct replica_answer answer = {.ticket = task->ticket,
+	                                .op = op_id(r, r->self, task->number),
+	                                .outcome = *outcome,
+	                                .text = STR(""),
+	                                .kept = kept};
 	replica->host.answer(replica->host.context, &answer);
+}
+
+void outcome_answer(struct replica *replica, const struct replicant *r, const struct replica_outcome *outcome)
+{
+	give_answer(replica, r, outcome, false);
 }
 
 static void end_task(struct replicant *r)
@@ -102,9 +111,22 @@ static struct op *issue(struct replica *replica, struct replicant *r, const stru
 	return op;
 }
 
+/* Would a restart that finds the intent alone issue the very same operation, and run it to the same end? The intent was durable before
+ * it ran. Of what others look up (local ids, names, keys) nothing may change with it: that is not to be seen before it is durable. */
+static bool is_kept(struct replicant *r, const struct replica_outcome *outcome)
+{
+	const struct op *op = r->task.intent;
+	bool changes = op->effect == ORDER_ASSIGN || op->effect == ORDER_RELATIVE ||
+	               (op->effect == ORDER_REPLACE && own_report(r)->created);
+	return changes && r->task.kind == REPLICA_RUN && task_runs_again(op) && r->task.key.length == 0 &&
+	       !outcome->carried;
+}
+
 static void first_accepted(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
 {
 	bool simple = is_settled(r) && vector_equal(r->task.intent->seen, r->known, r->members_count);
+	bool kept = is_kept(r, outcome);
+	uint64_t stamp = r->task.intent->stamp;
 	if (outcome->carried)
 		op_store_again(replica, r, r->self, r->task.number, outcome->carried);
 	const struct op *op = issue(replica, r, outcome);
@@ -117,7 +139,7 @@ static void first_accepted(struct replica *replica, struct replicant *r, const s
 	if (simple)
 		lane_settle(r);
 	replica_tell(replica, r, op->number, op->member, r->self, REPLICA_APPLIED);
-	outcome_answer(replica, r, outcome);
+	give_answer(replica, r, outcome, kept && op->stamp == stamp);
 	if (op->effect == ORDER_CREATE)
 		replica_tell_replicant(replica, r, REPLICA_EVENT_REPLICANT);
 	end_task(r);
@@ -152,7 +174,7 @@ static void first_unknown(struct replica *replica, struct replicant *r, const st
 		doubt_withhold(replica, r, outcome->kind == REPLICA_FAILED);
 		outcome_answer(replica, r, &told);
 		end_task(r);
-	} else if ((r->task.intent->flags & (OP_REPEATABLE | OP_CONDITIONAL)) == OP_REPEATABLE) {
+	} else if (task_runs_again(r->task.intent)) {
 		issue(replica, r, outcome);
 		outcome_answer(replica, r, &told);
 		r->task.what = TASK_DELIVERED;

@@ -178,6 +178,9 @@ struct replica_answer {
 	struct replica_op_id op;
 	struct replica_outcome outcome; /* of the execution here */
 	bool repeated;                  /* an Idempotency-Key that was met before: `op` is that one */
+	/* Its intent, which is durable, is enough: if all that was put since is lost, it is issued at the next start, under the same
+	 * number, and run again. So this answer need not wait (docs/decisions/0016). */
+	bool kept;
 };
 
 enum replica_event_kind {
@@ -206,7 +209,7 @@ struct replica_host {
 	void (*remove)(void *context, enum replica_table table, struct str key);
 	int (*scan)(void *context, enum replica_table table, struct str prefix, struct str from,
 	            bool (*each)(void *each_context, struct str key, struct str row), void *each_context);
-	/* Held back until what was put is durable. Slices live until the call returns. None of these may call back in. */
+	/* Held back until what was put is durable (but for answers that are `kept`). Slices live until the call returns. None of these may call back in. */
 	void (*send)(void *context, site_id to, struct str message); /* at most LIMIT_REPLICA_MESSAGE_BYTES */
 	void (*execute)(void *context, const struct replica_task *task);
 	void (*answer)(void *context, const struct replica_answer *answer);
@@ -280,6 +283,10 @@ void replica_executed(struct replica *replica, uint64_t task, const struct repli
 /* What another member says. What makes no sense is counted and dropped; a sender that is no member of a replicant is not
  * listened to on it, and learns nothing of it. */
 void replica_receive(struct replica *replica, site_id from, struct str message, struct replica_now now);
+
+/* Messages to one site, put together on the way: the one that `out` has from `at` on gets the sections of a later one, and its clock. Whoever
+ * gets it hears what it would have heard of both, at once. False: together they are too long, and nothing was done. */
+bool replica_join(struct buf *out, size_t at, struct str later);
 
 /* A blob is here as a whole, checked. */
 void replica_fetched(struct replica *replica, struct str blob, struct replica_now now);

@@ -222,6 +222,12 @@ static inline bool task_is_repeatable(const struct task *task, const struct op *
 	return (op->flags & OP_REPEATABLE) && task->kind != REPLICA_RUN_ANEW;
 }
 
+/* Of a user's own: if nobody knows what became of its first run, it is issued, and run again. */
+static inline bool task_runs_again(const struct op *op)
+{
+	return (op->flags & (OP_REPEATABLE | OP_CONDITIONAL)) == OP_REPEATABLE;
+}
+
 struct replicant {
 	struct replica_id id;
 	enum replicant_kind kind;

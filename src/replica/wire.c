@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-enum { SECTION_HEAD = 5 };
+enum { MESSAGE_HEAD = 9, SECTION_HEAD = 5 };
 
 void sync_message_begin(struct buf *out, uint64_t clock)
 {
@@ -27,6 +27,18 @@ int sync_message_open(struct str bytes, uint64_t *clock, struct reader *sections
 		return ERR_VERSION;
 	*sections = reader;
 	return 0;
+}
+
+/* A section means by itself what it says; those of the later one come behind. The clock of a message is a time that its sender has
+ * passed, so the later one holds for all of it. */
+bool replica_join(struct buf *out, size_t at, struct str later)
+{
+	CHECK(out->length >= at + MESSAGE_HEAD && later.length >= MESSAGE_HEAD && out->at[at] == later.at[0]);
+	if (out->length - at + later.length - MESSAGE_HEAD > LIMIT_REPLICA_MESSAGE_BYTES)
+		return false;
+	memcpy(out->at + at, later.at, MESSAGE_HEAD);
+	buf_put(out, str_make(later.at + MESSAGE_HEAD, later.length - MESSAGE_HEAD));
+	return true;
 }
 
 size_t sync_section_begin(struct buf *out, const struct section *section)

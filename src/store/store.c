@@ -273,6 +273,8 @@ static const struct store_table *table_of(const struct store_session *session, u
 static int row_context(struct err *err, int code, const struct store_table *table, struct str key)
 {
 	char shown[KEY_SHOWN_BYTES];
+	if (!err)
+		return code; /* most rows are looked for by who does not know whether there are any: no text is made for nobody */
 	return err_context(err, code, "table `%s`, key %s", table->name, key_shown(key, shown));
 }
 

@@ -189,6 +189,7 @@ struct choir_deed {
 	struct replica_op_id op;
 	enum replica_outcome_kind outcome;
 	bool repeated;
+	bool kept; /* an answer that need not wait for the commit */
 };
 
 struct choir_blob {
@@ -252,7 +253,7 @@ struct choir_session {
 
 struct choir_figures {
 	uint64_t actions, acknowledged, refused, lost_answers, repairs, executions, crashes, failed_commits, commits,
-		messages;
+		messages, kept;
 	uint64_t extends, drops;
 	uint64_t judged, events, conflicts, rerun, superseded, bytes;
 	double heal_s, virtual_s, cpu_s;

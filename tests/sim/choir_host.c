@@ -86,11 +86,24 @@ static struct choir_deed *new_deed(struct choir_site *it, enum choir_deed_kind k
 	return deed;
 }
 
+/* Every other site puts what waits for the same commit together, as the engine does. */
+static bool join(struct choir_site *it, site_id to, struct str message)
+{
+	for (uint32_t i = it->deeds_count; i-- > 0 && (it->choir->options.seed + it->number) % 2 == 0;)
+		if (it->deeds[i].kind == CHOIR_SEND && it->deeds[i].to == to)
+			return replica_join(&it->deeds[i].bytes, 0, message);
+	return false;
+}
+
 static void host_send(void *context, site_id to, struct str message)
 {
 	struct choir_site *it = context;
 	int64_t *before = sim_alloc_account(NULL);
 	choir_check_clock(it->choir, it, message);
+	if (join(it, to, message)) {
+		sim_alloc_account(before);
+		return;
+	}
 	struct choir_deed *deed = new_deed(it, CHOIR_SEND);
 	deed->to = to;
 	buf_put(&deed->bytes, message);
@@ -133,6 +146,7 @@ static void host_answer(void *context, const struct replica_answer *answer)
 	deed->op = answer->op;
 	deed->outcome = answer->outcome.kind;
 	deed->repeated = answer->repeated;
+	deed->kept = answer->kept;
 	buf_put(&deed->bytes, answer->text);
 	sim_alloc_account(before);
 }
@@ -407,6 +421,22 @@ static void perform_all(struct choir *choir, struct choir_site *it, uint32_t mos
 	drop_deeds(it);
 }
 
+/* What need not wait goes at once, as the engine does it. */
+static void perform_kept(struct choir *choir, struct choir_site *it)
+{
+	for (uint32_t i = 0; i < it->deeds_count; i++) {
+		struct choir_deed *deed = &it->deeds[i];
+		if (deed->kind != CHOIR_ANSWER || !deed->kept)
+			continue;
+		perform(choir, it, deed);
+		choir->figures.kept++;
+		buf_free(&deed->bytes);
+		memmove(deed, deed + 1, (it->deeds_count - i - 1) * sizeof(*deed));
+		it->deeds_count--;
+		i--;
+	}
+}
+
 void choir_enter(struct choir_site *it)
 {
 	CHECK(it->replica != NULL);
@@ -419,6 +449,7 @@ void choir_leave(struct choir_site *it)
 	sim_alloc_account(NULL);
 	if (it->bytes > choir->figures.memory_most)
 		choir->figures.memory_most = it->bytes;
+	perform_kept(choir, it);
 	if (choir->options.mutation == CHOIR_HASTY)
 		perform_all(choir, it, UINT32_MAX);
 	if ((it->deeds_count > 0 || it->rows.changes_count > 0) && !it->commit_asked) {

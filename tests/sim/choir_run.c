@@ -182,6 +182,7 @@ void choir_report(const struct choir *choir, struct buf *out)
 	const struct choir_figures *figures = &choir->figures;
 	put(out, "users' requests", figures->actions);
 	put(out, "  acknowledged", figures->acknowledged);
+	put(out, "  before the commit", figures->kept);
 	put(out, "  refused", figures->refused);
 	put(out, "  told that nothing is known", figures->lost_answers);
 	put(out, "executions at services", figures->executions);

@@ -139,6 +139,66 @@ static void test_crash_of_delivered(void **state)
 	}
 }
 
+/* ---- Answers that need not wait for what was put -------------------------------------------------------------------------- */
+
+static bool is_kept(const struct world *world, uint64_t ticket)
+{
+	assert_true(world->answers[ticket].there);
+	return world->answers[ticket].answer.kept;
+}
+
+/* Only of what a restart would issue and run again, whoever is asked. */
+static void test_answers_that_need_not_wait(void **state)
+{
+	(void)state;
+	struct world *world = world_new(2);
+	uint64_t created = world_create(world, 0, 1, 3, "create 7");
+	world_go(world, 10 * SECOND);
+	uint64_t set = world_ask(world, 0, 1, "set 50");
+	world_go(world, 10 * SECOND);
+	uint64_t mark = world_ask(world, 1, 1, "mark z");
+	world_go(world, 10 * SECOND);
+	uint64_t add = world_ask(world, 0, 1, "add 1");
+	world_go(world, 10 * SECOND);
+	struct replica_submission submission = {
+		.replicant = world_id(1), .class = world_class("set"), .request = {.head = STR("set 60")}, .conditional = true};
+	uint64_t conditional = world_submit(world, 0, &submission);
+	world_go(world, 10 * SECOND);
+	submission.conditional = false;
+	submission.key = STR("key");
+	uint64_t keyed = world_submit(world, 0, &submission);
+	world_go(world, 10 * SECOND);
+	world->sites[0].mode = SERVICE_REFUSE;
+	uint64_t refused = world_ask(world, 0, 1, "set 70");
+	world_go(world, 10 * SECOND);
+	world->sites[0].mode = SERVICE_FINE;
+	uint64_t deleted = world_ask(world, 0, 1, "delete");
+	world_go(world, 10 * SECOND);
+	assert_true(is_kept(world, set) && is_kept(world, mark));
+	assert_false(is_kept(world, created) || is_kept(world, add) || is_kept(world, conditional) ||
+	             is_kept(world, keyed));
+	assert_false(is_kept(world, refused) || is_kept(world, deleted));
+	world_free(world);
+}
+
+/* It gets a later stamp, which only what was put since has: a restart would issue another operation than the one that was answered. */
+static void test_answer_that_waits_for_its_stamp(void **state)
+{
+	(void)state;
+	struct world *world = world_with_one(2, 3);
+	world->sites[0].hold_tasks = true;
+	uint64_t first = world_ask(world, 0, 1, "set 50");
+	world_go(world, SECOND / 10);
+	world_ask(world, 1, 1, "mark z");
+	world_go(world, SECOND);
+	world->sites[0].hold_tasks = false;
+	world_go(world, 10 * SECOND);
+	assert_int_equal(world->answers[first].answer.outcome.kind, REPLICA_ACCEPTED);
+	assert_false(is_kept(world, first));
+	assert_nothing_pending(world);
+	world_free(world);
+}
+
 /* ---- Answers that are lost -------------------------------------------------------------------------------------------------- */
 
 static void test_service_that_cannot_tell(void **state)
@@ -465,6 +525,8 @@ int main(void)
 		cmocka_unit_test(test_crash_of_first),
 		cmocka_unit_test(test_crash_of_create),
 		cmocka_unit_test(test_crash_of_delivered),
+		cmocka_unit_test(test_answers_that_need_not_wait),
+		cmocka_unit_test(test_answer_that_waits_for_its_stamp),
 		cmocka_unit_test(test_service_that_cannot_tell),
 		cmocka_unit_test(test_withheld_dismissed_or_run_again),
 		cmocka_unit_test(test_delivered_in_doubt),

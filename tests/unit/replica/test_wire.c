@@ -414,9 +414,45 @@ static void keys_are_bounded(void **state)
 	buf_free(&other);
 }
 
+/* Messages that are put together say what each of them said, at the time of the later one. */
+static void test_join(void **state)
+{
+	(void)state;
+	struct buf all = {0}, later = {0}, long_one = {0};
+	struct section section = {.kind = SYNC_GONE, .id = world_id(1)};
+	buf_put(&all, STR("before"));
+	sync_message_begin(&all, 100);
+	sync_section_end(&all, sync_section_begin(&all, &section));
+	sync_message_begin(&later, 200);
+	section = (struct section){.kind = SYNC_GONE, .flags = SYNC_ASK, .id = world_id(2)};
+	sync_section_end(&later, sync_section_begin(&later, &section));
+	assert_true(replica_join(&all, 6, buf_str(&later)));
+	uint64_t clock;
+	struct reader sections;
+	struct str joined = str_make(all.at + 6, all.length - 6);
+	assert_int_equal(sync_message_open(joined, &clock, &sections), 0);
+	assert_int_equal(clock, 200);
+	for (uint32_t i = 1; i <= 2; i++) {
+		assert_int_equal(sync_section_read(&sections, &section), 1);
+		assert_true(id_equal(section.id, world_id(i)));
+		assert_int_equal(section.flags, i == 2 ? SYNC_ASK : 0);
+	}
+	assert_int_equal(sync_section_read(&sections, &section), 0);
+	sync_message_begin(&long_one, 300);
+	while (long_one.length < LIMIT_REPLICA_MESSAGE_BYTES)
+		buf_put_char(&long_one, 'x');
+	size_t before = all.length;
+	assert_false(replica_join(&all, 6, buf_str(&long_one)));
+	assert_int_equal(all.length, before);
+	buf_free(&all);
+	buf_free(&later);
+	buf_free(&long_one);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_join),
 		cmocka_unit_test(the_bytes_are_those_of_the_protocol),
 		cmocka_unit_test(what_is_cut_short_is_refused),
 		cmocka_unit_test(what_is_changed_does_no_harm),
