@@ -6,7 +6,7 @@
  *
  *     key   number of the first, 8 bytes
  *     row   version (1), then for each change 46 bytes: when (8, ms since 1970), kind (1), the resource (16), the operation's site
- *           (8) and number (4), the member (8), its state (1)
+ *           (8) and number (4), the member (8), its state (1); and of a merge 16 more: what it has become
  *
  * Numbers go on where they stopped. A store that has none begins with the clock's, so that those of an earlier store are behind.
  */
@@ -18,7 +18,7 @@
 
 #include <stdlib.h>
 
-enum { JOURNAL_VERSION = 1, CHANGE_BYTES = 46 };
+enum { JOURNAL_VERSION = 1 };
 
 struct journal_row {
 	uint64_t first;
@@ -103,13 +103,13 @@ static bool load_row(void *context, struct str key, struct str row)
 	struct changes *changes = loading->changes;
 	struct reader keys = reader_of(key), reader = reader_of(row);
 	uint64_t first = read_64(&keys);
-	bool good = !keys.failed && keys.left == 0 && read_8(&reader) == JOURNAL_VERSION && reader.left > 0 &&
-	            reader.left % CHANGE_BYTES == 0 && (changes->rows_count == 0 || first == changes->last + 1);
+	bool good = !keys.failed && keys.left == 0 && first > 0 && read_8(&reader) == JOURNAL_VERSION && reader.left > 0 &&
+	            (changes->rows_count == 0 || first == changes->last + 1);
 	if (good && changes->rows_count == 0)
 		changes->before = changes->last = first - 1;
-	uint32_t count = good ? (uint32_t)(reader.left / CHANGE_BYTES) : 0;
-	for (uint32_t i = 0; good && i < count; i++) {
-		struct engine_change change = {.number = first + i};
+	uint32_t count = 0;
+	for (; good && reader.left > 0; count++) {
+		struct engine_change change = {.number = first + count};
 		good = change_read(&reader, &change);
 		if (good)
 			ring_put(changes, &change);
@@ -126,19 +126,30 @@ static void key_put(struct buf *key, uint64_t first)
 	put_number(key, first, 8);
 }
 
-/* Whatever cannot be read is as if it were too old: readers are told that they have missed some. */
+static bool note_key(void *context, struct str key, struct str row)
+{
+	struct buf *keys = context;
+	(void)row;
+	put_number(keys, key.length, 2);
+	buf_put(keys, key);
+	return true;
+}
+
+/* Whatever cannot be read is as if it were too old: readers are told that they have missed some. All rows go, not only those that were
+ * read: what stays would be met again at each start. */
 static int forget_all(struct engine *engine)
 {
-	struct changes *changes = &engine->changes;
-	struct buf key = {0};
-	for (uint32_t i = 0; i < changes->rows_count; i++) {
-		key_put(&key, changes->rows[i].first);
-		engine_row_remove(engine, TABLE, buf_str(&key));
+	struct buf keys = {0};
+	int code = engine_row_scan(engine, TABLE, STR(""), STR(""), note_key, &keys);
+	struct reader reader = reader_of(buf_str(&keys));
+	while (code == 0 && reader.left > 0) {
+		uint16_t length = read_16(&reader);
+		engine_row_remove(engine, TABLE, read_bytes(&reader, length));
 	}
-	buf_free(&key);
-	changes->rows_count = 0;
-	changes->stored = 0;
-	return 0;
+	buf_free(&keys);
+	engine->changes.rows_count = 0;
+	engine->changes.stored = 0;
+	return code;
 }
 
 int engine_changes_load(struct engine *engine, struct err *err)
@@ -149,12 +160,12 @@ int engine_changes_load(struct engine *engine, struct err *err)
 	changes->rows_count = 0;
 	changes->stored = 0;
 	int code = engine_row_scan(engine, TABLE, STR(""), STR(""), load_row, &loading);
+	if (code == 0 && loading.damaged) {
+		log_event(engine->options.log, LOG_WARN, "the journal of changes cannot be read; it begins anew");
+		code = forget_all(engine);
+	}
 	if (code != 0)
 		return err_set(err, code, "the store cannot be read: %s", engine->failure.text);
-	if (loading.damaged) {
-		log_event(engine->options.log, LOG_WARN, "the journal of changes cannot be read; it begins anew");
-		forget_all(engine);
-	}
 	if (changes->rows_count == 0) {
 		uint64_t last = changes->last + 1 > now ? changes->last + 1 : now;
 		changes->last = changes->before = last;

@@ -14,6 +14,7 @@
  *   killed, or the power goes          while notes are written: they are not whole, and count as never written; nobody was answered.
  *                                      While the session is committed: it is, or it is not; then 4 does it
  *   the file cannot be made, written   the store is committed each time, as if there were no journal
+ *   it is there and cannot be read     nothing is started: it may have what was acknowledged
  *   the store refuses its commit       the session is lost; src/replica starts anew, from the store and 4
  *
  * docs/protocol/journal.md has the bytes. */
@@ -239,6 +240,22 @@ static int replay(struct engine *engine, struct str bytes, struct err *err)
 	return code;
 }
 
+/* What cannot be read may have been acknowledged: it is not taken for the end. */
+static int read_all(int fd, char *bytes, size_t *length, struct err *err)
+{
+	for (*length = 0; *length < CAPACITY;) {
+		ssize_t got = pread(fd, bytes + *length, CAPACITY - *length, (off_t)*length);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return err_set(err, ERR_IO, "the journal cannot be read: %s", strerror(errno));
+		if (got == 0)
+			break;
+		*length += (size_t)got;
+	}
+	return 0;
+}
+
 int engine_journal_replay(struct engine *engine, struct err *err)
 {
 	struct journal *journal = &engine->journal;
@@ -249,10 +266,10 @@ int engine_journal_replay(struct engine *engine, struct err *err)
 		return err->code;
 	char *bytes = malloc(CAPACITY);
 	CHECK(bytes);
-	size_t length = 0;
-	for (ssize_t got = 1; got > 0 && length<CAPACITY; length += got> 0 ? (size_t)got : 0)
-		got = pread(journal->fd, bytes + length, CAPACITY - length, (off_t)length);
-	int code = replay(engine, str_make(bytes, length), err);
+	size_t length;
+	int code = read_all(journal->fd, bytes, &length, err);
+	if (code == 0)
+		code = replay(engine, str_make(bytes, length), err);
 	free(bytes);
 	return code;
 }

@@ -1,12 +1,5 @@
 /* The journal: what was committed is there after a crash, whatever came between; nothing else is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "engine/engine_int.h"
+#include "life.h"
 
 #include "base/check.h"
 
@@ -15,60 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEYS = 12, STEPS = 400, SEEDS = 25, SELF = 7 };
-
-/* One life of an agent, as far as its rows go. */
-struct life {
-	struct engine engine;
-	char folder[64];
-};
-
-static void begin(struct life *life)
-{
-	struct err err = {0};
-	struct engine *engine = &life->engine;
-	*engine = (struct engine){.options = {.folder = life->folder, .self = SELF}, .blobs = -1};
-	struct store_options options = {.schema = &engine_schema, .folder = life->folder, .unsynced = true};
-	assert_int_equal(store_open(&engine->store, &options, &err), 0);
-	assert_int_equal(trust_box_new(&engine->box, STR("0123456789abcdef0123456789abcdef"), &err), 0);
-	assert_int_equal(http_loop_new(&engine->loop, &err), 0);
-	engine_journal_open(engine);
-	assert_true(engine->journal.on && !engine->journal.broken);
-	assert_int_equal(engine_journal_replay(engine, &err), 0);
-	assert_int_equal(engine_commit(engine), 0);
-}
-
-/* What was put and not committed is gone. */
-static void crash(struct life *life)
-{
-	struct engine *engine = &life->engine;
-	if (engine->session)
-		store_abort(engine->session);
-	http_timer_clear(engine->loop, &engine->journal.timer);
-	engine_journal_close(engine);
-	http_loop_free(engine->loop);
-	store_close(engine->store);
-	trust_box_free(engine->box);
-	buf_free(&engine->place);
-	buf_free(&engine->sealed);
-}
-
-static void new_folder(struct life *life)
-{
-	snprintf(life->folder, sizeof(life->folder), "/tmp/cheops-journal-XXXXXX");
-	assert_non_null(mkdtemp(life->folder));
-}
-
-static void remove_folder(const struct life *life)
-{
-	static const char *const names[] = {"journal", "data.mdb", "lock.mdb", "holder"};
-	char path[128];
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", life->folder, names[i]);
-		unlink(path);
-	}
-	assert_int_equal(rmdir(life->folder), 0);
-}
+enum { KEYS = 12, STEPS = 400, SEEDS = 25 };
 
 static void put(struct life *life, enum replica_table table, const char *key, const char *row)
 {
@@ -99,8 +39,8 @@ static void what_was_committed_survives(void **state)
 {
 	(void)state;
 	struct life life;
-	new_folder(&life);
-	begin(&life);
+	life_new(&life);
+	life_begin(&life);
 	put(&life, REPLICA_OPERATIONS, "a", "one");
 	assert_int_equal(engine_commit(&life.engine), 0);
 	put(&life, REPLICA_OPERATIONS, "a", "two");
@@ -109,21 +49,21 @@ static void what_was_committed_survives(void **state)
 	put(&life, REPLICA_OPERATIONS, "a", "three");
 	assert_false(others_see(&life, REPLICA_OPERATIONS, "a")); /* in the journal, and not in the store */
 	assert_int_equal(life.engine.journal.commits, 2);
-	crash(&life);
-	begin(&life);
+	life_crash(&life);
+	life_begin(&life);
 	assert_row(&life, REPLICA_OPERATIONS, "a", "two");
 	assert_row(&life, REPLICA_OUTBOX, "b", "");
 	assert_true(others_see(&life, REPLICA_OPERATIONS, "a"));
-	crash(&life);
-	remove_folder(&life);
+	life_crash(&life);
+	life_remove(&life);
 }
 
 static void what_others_read_is_in_the_store_at_once(void **state)
 {
 	(void)state;
 	struct life life;
-	new_folder(&life);
-	begin(&life);
+	life_new(&life);
+	life_begin(&life);
 	put(&life, REPLICA_OPERATIONS, "a", "one");
 	assert_int_equal(engine_commit(&life.engine), 0);
 	put(&life, REPLICA_LOCALS, "l", "id");
@@ -136,8 +76,8 @@ static void what_others_read_is_in_the_store_at_once(void **state)
 	put(&life, REPLICA_REPLICANTS, "r", "a new one");
 	assert_int_equal(engine_commit(&life.engine), 0);
 	assert_true(others_see(&life, REPLICA_REPLICANTS, "r"));
-	crash(&life);
-	remove_folder(&life);
+	life_crash(&life);
+	life_remove(&life);
 }
 
 /* Cut anywhere within the last commit, or one byte of it changed: the one before counts. */
@@ -146,10 +86,10 @@ static void half_a_commit_is_none(void **state)
 	(void)state;
 	struct life life;
 	char path[128];
-	new_folder(&life);
+	life_new(&life);
 	snprintf(path, sizeof(path), "%s/journal", life.folder);
 	for (int damaged = 0; damaged < 60; damaged += 7) {
-		begin(&life);
+		life_begin(&life);
 		engine_row_remove(&life.engine, REPLICA_OUTBOX, STR("second"));
 		put(&life, REPLICA_LOCALS, "l", "settled"); /* the next generation */
 		assert_int_equal(engine_commit(&life.engine), 0);
@@ -159,19 +99,19 @@ static void half_a_commit_is_none(void **state)
 		put(&life, REPLICA_OUTBOX, "second", "0123456789012345678901234567890123456789");
 		assert_int_equal(engine_commit(&life.engine), 0);
 		assert_true(at < (off_t)life.engine.journal.at);
-		crash(&life);
+		life_crash(&life);
 		int fd = open(path, O_RDWR);
 		char byte;
 		assert_int_equal(pread(fd, &byte, 1, at), 1);
 		byte = (char)~byte;
 		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
 		close(fd);
-		begin(&life);
+		life_begin(&life);
 		assert_row(&life, REPLICA_OUTBOX, "first", "1");
 		assert_row(&life, REPLICA_OUTBOX, "second", NULL);
-		crash(&life);
+		life_crash(&life);
 	}
-	remove_folder(&life);
+	life_remove(&life);
 }
 
 /* More than the file holds goes to the store, and is not lost either. */
@@ -183,21 +123,40 @@ static void more_than_it_holds(void **state)
 	CHECK(row);
 	memset(row, 'x', 1 << 20);
 	row[1 << 20] = '\0';
-	new_folder(&life);
-	begin(&life);
+	life_new(&life);
+	life_begin(&life);
 	for (int i = 0; i < 10; i++) {
 		char key[16];
 		snprintf(key, sizeof(key), "k%d", i);
 		put(&life, REPLICA_OUTBOX, key, row);
 		assert_int_equal(engine_commit(&life.engine), 0);
 	}
-	crash(&life);
-	begin(&life);
+	life_crash(&life);
+	life_begin(&life);
 	assert_row(&life, REPLICA_OUTBOX, "k0", row);
 	assert_row(&life, REPLICA_OUTBOX, "k9", row);
-	crash(&life);
-	remove_folder(&life);
+	life_crash(&life);
+	life_remove(&life);
 	free(row);
+}
+
+/* It may have what was acknowledged: whoever cannot read it does not go on without. */
+static void what_cannot_be_read_is_no_end(void **state)
+{
+	(void)state;
+	struct life life;
+	struct err err = {0};
+	life_new(&life);
+	life_begin(&life);
+	int fd = life.engine.journal.fd, folder = open(life.folder, O_RDONLY | O_DIRECTORY);
+	assert_true(folder >= 0);
+	life.engine.journal.fd = folder; /* no bytes can be read from it */
+	assert_int_equal(engine_journal_replay(&life.engine, &err), ERR_IO);
+	assert_non_null(strstr(err.text, "journal"));
+	life.engine.journal.fd = fd;
+	close(folder);
+	life_crash(&life);
+	life_remove(&life);
 }
 
 /* ---- Any order of puts, removals, commits of both kinds and crashes ---------------------------------------------------- */
@@ -214,8 +173,8 @@ static void like_a_model(uint64_t luck)
 {
 	struct life life;
 	unsigned now[KEYS] = {0}, durable[KEYS] = {0}; /* 0: no row */
-	new_folder(&life);
-	begin(&life);
+	life_new(&life);
+	life_begin(&life);
 	for (unsigned step = 1; step <= STEPS; step++) {
 		unsigned key = (unsigned)(draw(&luck) % KEYS), what = (unsigned)(draw(&luck) % 100);
 		enum replica_table table = key % 4 == 0 ? REPLICA_LANES : key % 4 == 1 ? REPLICA_META : REPLICA_OUTBOX;
@@ -233,15 +192,15 @@ static void like_a_model(uint64_t luck)
 			assert_int_equal(engine_commit(&life.engine), 0);
 			memcpy(durable, now, sizeof(now));
 		} else {
-			crash(&life);
-			begin(&life);
+			life_crash(&life);
+			life_begin(&life);
 			memcpy(now, durable, sizeof(now));
 		}
 		snprintf(row, sizeof(row), "%u", now[key]);
 		assert_row(&life, table, name, now[key] ? row : NULL);
 	}
-	crash(&life);
-	remove_folder(&life);
+	life_crash(&life);
+	life_remove(&life);
 }
 
 static void any_order(void **state)
@@ -254,11 +213,9 @@ static void any_order(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_committed_survives),
-		cmocka_unit_test(what_others_read_is_in_the_store_at_once),
-		cmocka_unit_test(half_a_commit_is_none),
-		cmocka_unit_test(more_than_it_holds),
-		cmocka_unit_test(any_order),
+		cmocka_unit_test(what_was_committed_survives),   cmocka_unit_test(what_others_read_is_in_the_store_at_once),
+		cmocka_unit_test(half_a_commit_is_none),         cmocka_unit_test(more_than_it_holds),
+		cmocka_unit_test(what_cannot_be_read_is_no_end), cmocka_unit_test(any_order),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
