@@ -1,14 +1,12 @@
 /* cheops ops: operations on replicated resources, and a person's word on those that are rejected or in doubt. */
 #include "cli/listing.h"
+#include "cli/waiting.h"
 
 #include "agent/file.h"
 
 #include "replica/replica.h"
 
-#include <stdlib.h>
-
 enum { OPTION_WAIT, OPTION_TIMEOUT, OPTION_CREDENTIAL, OPTION_OF, OPTION_SITE, OPTION_STATE, OPTIONS_OWN };
-enum { TIMEOUT_S = 30, TIMEOUT_MOST_S = 600 };
 
 static const struct cli_option options[] = {
 	[OPTION_WAIT] = {"wait", 0, "WHO", "get: wait until it is applied at `all`, at a `majority`, or at that site"},
@@ -59,8 +57,7 @@ static const char more[] =
 struct ops_call {
 	enum action action;
 	const char *id;
-	const char *wait;
-	const char *timeout;
+	struct cli_waiting waiting;
 	const char *credential;
 	const char *of;
 	const char *site;
@@ -107,8 +104,8 @@ static int take(void *context, int kind, const char *value)
 {
 	struct ops_call *call = context;
 	switch (kind) {
-	case OPTION_WAIT: call->wait = value; return CLI_FINE;
-	case OPTION_TIMEOUT: call->timeout = value; return CLI_FINE;
+	case OPTION_WAIT: call->waiting.who = value; return CLI_FINE;
+	case OPTION_TIMEOUT: return cli_timeout_take("ops", value, &call->waiting);
 	case OPTION_CREDENTIAL: call->credential = value; return CLI_FINE;
 	case OPTION_OF: call->of = value; return CLI_FINE;
 	case OPTION_SITE: call->site = value; return CLI_FINE;
@@ -126,29 +123,13 @@ static int check(const void *context)
 		return cli_usage("ops", "ID is missing: which operation?");
 	if (!list && (call->of != NULL || call->site != NULL || call->state != NULL))
 		return cli_usage("ops", "--of, --site and --state choose from the list; with an id there is one only");
-	if (!get && (call->wait != NULL || call->timeout != NULL))
+	if (!get && (call->waiting.who != NULL || call->waiting.timeout_given))
 		return cli_usage("ops", "--wait and --timeout are for `cheops ops get ID`");
-	if (call->timeout != NULL && call->wait == NULL)
-		return cli_usage("ops", "--timeout without --wait: for what?");
 	if (call->credential != NULL && call->action != ACTION_RETRY)
 		return cli_usage("ops", "--credential is for `cheops ops retry ID`");
-	if (call->watch.again && (call->wait != NULL || !(list || get)))
+	if (call->watch.again && (call->waiting.who != NULL || !(list || get)))
 		return cli_usage("ops", "--watch is for lists and `cheops ops get ID` without --wait");
-	return CLI_FINE;
-}
-
-static int timeout_s(const struct ops_call *call, unsigned long *seconds)
-{
-	char *end;
-	*seconds = TIMEOUT_S;
-	if (call->timeout == NULL)
-		return CLI_FINE;
-	*seconds = strtoul(call->timeout, &end, 10);
-	if (call->timeout[0] >= '0' && call->timeout[0] <= '9' && *end == '\0' && *seconds > 0 &&
-	    *seconds <= TIMEOUT_MOST_S)
-		return CLI_FINE;
-	return cli_usage("ops", "--timeout " TEXT_NAME_FMT " is no number of seconds from 1 to %d",
-	                 TEXT_NAME(str_of(call->timeout)), TIMEOUT_MOST_S);
+	return cli_waiting_check("ops", &call->waiting);
 }
 
 /* ---- Showing ----------------------------------------------------------------------------------------------------- */
@@ -284,10 +265,7 @@ static int read_credential(const char *path, struct buf *fields)
 static int ask_one(const struct ops_call *call, json_t **answer)
 {
 	struct buf target = {0}, fields = {0};
-	unsigned long seconds;
-	int status = timeout_s(call, &seconds);
-	if (status == CLI_FINE && call->credential != NULL)
-		status = read_credential(call->credential, &fields);
+	int status = call->credential != NULL ? read_credential(call->credential, &fields) : CLI_FINE;
 	if (status != CLI_FINE) {
 		buf_free(&fields);
 		return status;
@@ -296,14 +274,12 @@ static int ask_one(const struct ops_call *call, json_t **answer)
 	bool post = call->action != ACTION_GET;
 	if (post)
 		buf_printf(&target, "/%s", names[call->action]);
-	cli_query_add(&target, "wait", call->wait);
-	if (call->wait != NULL)
-		buf_printf(&target, "&timeout=%lu", seconds);
+	cli_waiting_add(&target, &call->waiting);
 	struct cli_question question = {.address = &call->watch.address,
 	                                .method = post ? "POST" : "GET",
 	                                .target = buf_str(&target),
 	                                .fields = buf_str(&fields),
-	                                .patience_ms = call->wait != NULL ? seconds * 1000 : 0};
+	                                .patience_ms = call->waiting.who != NULL ? call->waiting.timeout_s * 1000 : 0};
 	status = cli_ask_or_tell(&question, answer);
 	if (fields.at)
 		explicit_bzero(fields.at, fields.capacity);
@@ -320,13 +296,11 @@ static int show(const void *context, struct buf *out)
 	if (status != CLI_FINE)
 		return status;
 	put(out, call, answer);
-	if (call->wait != NULL && !json_is_true(json_object_get(answer, "reached"))) {
-		cli_print(buf_str(out));
-		cli_say("it is not applied there, and %s",
-		        str_equal(cli_json_text(answer, "state"), STR("pending"))
-		            ? "the time is over"
-		            : "will not be unless somebody decides on it: see `cheops ops --help`");
-		status = CLI_REFUSED;
+	if (call->waiting.who != NULL) {
+		status = cli_print(buf_str(out));
+		buf_clear(out);
+		if (status == CLI_FINE)
+			status = cli_waiting_status(&call->waiting, answer);
 	}
 	json_decref(answer);
 	return status;
@@ -344,7 +318,7 @@ static int run(int argc, char **argv)
 		.check = check,
 		.show = show,
 	};
-	struct ops_call call = {.watch.call = &call};
+	struct ops_call call = {.waiting = {.timeout_s = CLI_TIMEOUT_S}, .watch.call = &call};
 	return cli_watch_run(&watcher, &call.watch, argc, argv);
 }
 

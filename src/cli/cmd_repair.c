@@ -1,15 +1,14 @@
 /* cheops repair: the copy of one site becomes that of all. */
 #include "cli/listing.h"
+#include "cli/waiting.h"
 #include "cli/watch.h"
 
 #include "replica/replica.h"
 
-#include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { OPTION_FROM, OPTION_WAIT, OPTION_TIMEOUT, OPTION_OUTPUT, OPTION_API, OPTION_CONFIG, OPTION_HELP };
-enum { TIMEOUT_S = 30, TIMEOUT_MOST_S = 600, REPAIR_MS = 120000, AGAIN_MS = 200 };
+enum { REPAIR_MS = 120000, AGAIN_MS = 200 };
 
 static const struct cli_option options[] = {
 	[OPTION_FROM] = {"from", 0, "SITE", "whose copy is right; needed"},
@@ -26,9 +25,7 @@ struct repair_call {
 	const char *type;
 	const char *id;
 	const char *from;
-	const char *wait;
-	unsigned long timeout_s;
-	bool timeout_given;
+	struct cli_waiting waiting;
 	const char *api;
 	const char *config;
 	enum cli_format format;
@@ -85,24 +82,13 @@ static int take_plain(struct repair_call *call, const char *value)
 	                 TEXT_NAME(str_of(value)));
 }
 
-static int take_timeout(struct repair_call *call, const char *value)
-{
-	char *end;
-	call->timeout_given = true;
-	call->timeout_s = strtoul(value, &end, 10);
-	if (value[0] >= '0' && value[0] <= '9' && *end == '\0' && call->timeout_s > 0 && call->timeout_s <= TIMEOUT_MOST_S)
-		return CLI_FINE;
-	return cli_usage("repair", "--timeout " TEXT_NAME_FMT " is no number of seconds from 1 to %d",
-	                 TEXT_NAME(str_of(value)), TIMEOUT_MOST_S);
-}
-
 static int take(void *context, int kind, const char *value)
 {
 	struct repair_call *call = context;
 	switch (kind) {
 	case OPTION_FROM: call->from = value; return CLI_FINE;
-	case OPTION_WAIT: call->wait = value; return CLI_FINE;
-	case OPTION_TIMEOUT: return take_timeout(call, value);
+	case OPTION_WAIT: call->waiting.who = value; return CLI_FINE;
+	case OPTION_TIMEOUT: return cli_timeout_take("repair", value, &call->waiting);
 	case OPTION_OUTPUT: return cli_format_take("repair", value, &call->format);
 	case OPTION_API: call->api = value; return CLI_FINE;
 	case OPTION_CONFIG: call->config = value; return CLI_FINE;
@@ -118,9 +104,7 @@ static int check(const struct repair_call *call)
 		return cli_usage("repair",
 		                 "--from is missing: which site has the right copy? `cheops get %s --verify` shows them",
 		                 call->id);
-	if (call->timeout_given && call->wait == NULL)
-		return cli_usage("repair", "--timeout without --wait: for what?");
-	return CLI_FINE;
+	return cli_waiting_check("repair", &call->waiting);
 }
 
 /* ---- Doing ------------------------------------------------------------------------------------------------------- */
@@ -151,19 +135,19 @@ static bool is_not_here_yet(const struct cli_reply *reply)
 
 static int wait_for(const struct repair_call *call, struct str operation, json_t **answer)
 {
-	int64_t until_ms = cli_now_ms() + (int64_t)call->timeout_s * 1000;
+	int64_t until_ms = cli_now_ms() + (int64_t)call->waiting.timeout_s * 1000;
 	for (;;) {
 		struct buf target = {0};
 		struct cli_reply reply;
 		int64_t left_s = (until_ms - cli_now_ms() + 999) / 1000;
+		struct cli_waiting left = {.who = call->waiting.who, .timeout_s = left_s > 0 ? (unsigned long)left_s : 1};
 		buf_put(&target, STR("/cheops/v1/operations/"));
 		buf_put(&target, operation);
-		cli_query_add(&target, "wait", call->wait);
-		buf_printf(&target, "&timeout=%lld", (long long)(left_s > 0 ? left_s : 1));
+		cli_waiting_add(&target, &left);
 		struct cli_question question = {.address = &call->address,
 		                                .method = "GET",
 		                                .target = buf_str(&target),
-		                                .patience_ms = (uint64_t)(left_s > 0 ? left_s : 1) * 1000};
+		                                .patience_ms = left.timeout_s * 1000};
 		int code = cli_ask(&question, &reply);
 		buf_free(&target);
 		bool again = is_not_here_yet(&reply) && left_s > 0;
@@ -193,7 +177,7 @@ static int print(const struct repair_call *call, json_t *answer, struct str oper
 	} else {
 		buf_put(&out, STR("operation "));
 		text_put_harmless(&out, operation);
-		if (call->wait != NULL) {
+		if (call->waiting.who != NULL) {
 			buf_put(&out, STR(": "));
 			cli_put_members(&out, answer);
 		}
@@ -211,16 +195,12 @@ static int repair(const struct repair_call *call)
 	if (status != CLI_FINE)
 		return status;
 	struct str operation = cli_json_text(issued, "operation");
-	if (call->wait != NULL)
+	if (call->waiting.who != NULL)
 		status = wait_for(call, operation, &waited);
 	if (status == CLI_FINE)
 		status = print(call, waited ? waited : issued, operation);
-	if (status == CLI_FINE && waited && !json_is_true(json_object_get(waited, "reached"))) {
-		cli_say("it is not applied there%s", str_equal(cli_json_text(waited, "state"), STR("pending"))
-		                                         ? ", and the time is over"
-		                                         : ": see `cheops ops get` with its id");
-		status = CLI_REFUSED;
-	}
+	if (status == CLI_FINE && waited)
+		status = cli_waiting_status(&call->waiting, waited);
 	json_decref(waited);
 	json_decref(issued);
 	return status;
@@ -228,7 +208,7 @@ static int repair(const struct repair_call *call)
 
 static int run(int argc, char **argv)
 {
-	struct repair_call call = {.timeout_s = TIMEOUT_S};
+	struct repair_call call = {.waiting = {.timeout_s = CLI_TIMEOUT_S}};
 	struct cli_arguments arguments = {.command = "repair", .options = options, .argv = argv + 1, .argc = argc - 1};
 	int status = cli_arguments_each(&arguments, take, &call);
 	if (status != CLI_FINE)

@@ -225,6 +225,9 @@ void cli_verify_put_one(struct buf *out, const json_t *item, bool colour)
 	}
 	cli_table_put(out, &table, colour);
 	cli_table_free(&table);
-	json_array_foreach(json_object_get(verify, "members"), index, member) put_differences(out, member, with);
+	json_array_foreach(json_object_get(verify, "members"), index, member)
+	{
+		put_differences(out, member, with);
+	}
 	put_not_compared(out, verify);
 }

@@ -105,6 +105,7 @@ def test_a_rejected_one_is_shown_and_decided_on(demo, run):
     (("ops", "--wait", "all"), "are for `cheops ops get ID`"),
     (("ops", "get", NOWHERE + ".0000000000000001.1", "--timeout", "5"), "without --wait"),
     (("ops", "get", NOWHERE + ".0000000000000001.1", "--wait", "all", "--timeout", "601"), "from 1 to 600"),
+    (("ops", "get", NOWHERE + ".0000000000000001.1", "--wait", ""), "--wait is empty"),
     (("ops", "retry", NOWHERE + ".0000000000000001.1", "--watch"), "--watch is for"),
 ])
 def test_wrong_usage(run, arguments, said):
