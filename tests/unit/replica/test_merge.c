@@ -36,6 +36,25 @@ static void assert_quiet(struct world *world)
 	assert_rows(world, REPLICA_LOCALS, 1);
 }
 
+/* The first two sites are apart, and both make x, for all sites: replicant 1 at the first, then 2 at the second, of which the others
+ * hear. */
+static void make_apart(struct world *world)
+{
+	uint32_t all = (1u << world->sites_count) - 1;
+	world_cut(world, 1);
+	world_create(world, 0, 1, all, "create 100 @x/a");
+	world_go(world, SECOND);
+	world_create(world, 1, 2, all, "create 500 @x/b");
+	world_go(world, 5 * SECOND);
+}
+
+static struct world *made_apart(uint32_t sites)
+{
+	struct world *world = world_new(sites);
+	make_apart(world);
+	return world;
+}
+
 /* ---- Scenes ------------------------------------------------------------------------------------------------------------------ */
 
 /* Two sites, apart, make x, and both change it. */
@@ -97,12 +116,7 @@ static void test_two(void **state)
 static void test_third(void **state)
 {
 	(void)state;
-	struct world *world = world_new(3);
-	world_cut(world, 1);
-	world_create(world, 0, 1, 7, "create 100 @x/a");
-	world_go(world, SECOND);
-	world_create(world, 1, 2, 7, "create 500 @x/b");
-	world_go(world, 5 * SECOND);
+	struct world *world = made_apart(3);
 	assert_int_equal(world_item_by(world, 2, 2)->value, 500);
 	world_ask(world, 0, 1, "add 1");
 	world_ask(world, 1, 2, "add 20");
@@ -120,12 +134,7 @@ static void test_third(void **state)
 static void test_order_of_the_loser(void **state)
 {
 	(void)state;
-	struct world *world = world_new(3);
-	world_cut(world, 1);
-	world_create(world, 0, 1, 7, "create 100 @x/a");
-	world_go(world, SECOND);
-	world_create(world, 1, 2, 7, "create 500 @x/b");
-	world_go(world, 5 * SECOND);
+	struct world *world = made_apart(3);
 	world_ask(world, 2, 2, "add 9");
 	world_go(world, 5 * SECOND);
 	world_ask(world, 1, 2, "set 700");
@@ -148,12 +157,7 @@ static void test_order_of_the_loser(void **state)
 static void test_decider_away(void **state)
 {
 	(void)state;
-	struct world *world = world_new(3);
-	world_cut(world, 1);
-	world_create(world, 0, 1, 7, "create 100 @x/a");
-	world_go(world, SECOND);
-	world_create(world, 1, 2, 7, "create 500 @x/b");
-	world_go(world, 5 * SECOND);
+	struct world *world = made_apart(3);
 	world_crash(world, 1);
 	world_cut(world, 0);
 	world_ask(world, 0, 1, "add 1");
@@ -265,12 +269,7 @@ static void test_loser_deleted(void **state)
 {
 	(void)state;
 	for (uint32_t by = 1; by < 3; by++) {
-		struct world *world = world_new(3);
-		world_cut(world, 1);
-		world_create(world, 0, 1, 7, "create 100 @x/a");
-		world_go(world, SECOND);
-		world_create(world, 1, 2, 7, "create 500 @x/b");
-		world_go(world, 5 * SECOND);
+		struct world *world = made_apart(3);
 		world_cut(world, 1u << by); /* nobody hears of the delete before the others have met */
 		world_ask(world, by, 2, "add 7");
 		world_ask(world, by, 2, "delete");
@@ -309,12 +308,7 @@ static void test_winner_deleted(void **state)
 static void test_winner_deleted_meanwhile(void **state)
 {
 	(void)state;
-	struct world *world = world_new(3);
-	world_cut(world, 1);
-	world_create(world, 0, 1, 7, "create 100 @x/a");
-	world_go(world, SECOND);
-	world_create(world, 1, 2, 7, "create 500 @x/b");
-	world_go(world, 5 * SECOND);
+	struct world *world = made_apart(3);
 	/* The first tells the second, and hears nothing. */
 	world->cut[0][1] = false;
 	world_met(world);
@@ -336,14 +330,9 @@ static void test_winner_deleted_meanwhile(void **state)
 static void test_in_doubt(void **state)
 {
 	(void)state;
-	struct world *world = world_new(2);
+	struct world *world = made_apart(2);
 	struct err err = {0};
 	world->sites[1].inquiry_blind = true;
-	world_cut(world, 1);
-	world_create(world, 0, 1, 3, "create 100 @x/a");
-	world_go(world, SECOND);
-	world_create(world, 1, 2, 3, "create 500 @x/b");
-	world_go(world, SECOND);
 	world->sites[1].mode = SERVICE_LOSES_ANSWERS;
 	uint64_t doubtful = world_ask(world, 1, 2, "add 20");
 	world_go(world, SECOND);
@@ -366,12 +355,7 @@ static const char sha[32] = "0123456789abcdef0123456789abcde";
 static void test_blob(void **state)
 {
 	(void)state;
-	struct world *world = world_new(2);
-	world_cut(world, 1);
-	world_create(world, 0, 1, 3, "create 100 @x/a");
-	world_go(world, SECOND);
-	world_create(world, 1, 2, 3, "create 500 @x/b");
-	world_go(world, SECOND);
+	struct world *world = made_apart(2);
 	struct replica_submission upload = {
 		.replicant = world_id(2),
 		.class = world_class("set"),
@@ -400,11 +384,7 @@ static void test_reference(void **state)
 	struct replica_id loser = world_id(2);
 	world_create(world, 1, 9, 7, "create 1");
 	world_go(world, 5 * SECOND);
-	world_cut(world, 1);
-	world_create(world, 0, 1, 7, "create 100 @x/a");
-	world_go(world, SECOND);
-	world_create(world, 1, 2, 7, "create 500 @x/b");
-	world_go(world, 5 * SECOND);
+	make_apart(world);
 	struct replica_submission refers = {.replicant = world_id(9),
 	                                    .class = world_class("set"),
 	                                    .request = {.head = STR("set 5"), .references = &loser, .references_count = 1}};
@@ -422,15 +402,10 @@ static void test_reference(void **state)
 static void test_session_and_key(void **state)
 {
 	(void)state;
-	struct world *world = world_new(2);
+	struct world *world = made_apart(2);
 	struct buf session = {0};
 	struct arena arena;
 	arena_init(&arena, 0);
-	world_cut(world, 1);
-	world_create(world, 0, 1, 3, "create 100 @x/a");
-	world_go(world, SECOND);
-	world_create(world, 1, 2, 3, "create 500 @x/b");
-	world_go(world, SECOND);
 	struct replica_submission add = {.replicant = world_id(2),
 	                                 .class = world_class("add"),
 	                                 .request = {.head = STR("add 20")},

@@ -1,28 +1,14 @@
 /* One name, made by several at once, by chance: members are cut off, messages are lost, services fail and forget, agents crash. In the end
- * there is one replicant of each name, its ids lead there everywhere, and each addition that was acknowledged counts once.
- * CHEOPS_SEED=N runs one, CHEOPS_SEEDS=N that many. */
-#include "world.h"
+ * there is one replicant of each name, its ids lead there everywhere, and each addition that was acknowledged counts once. */
+#include "chance.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include <cmocka.h>
 
-enum { SECOND = 1000000 };
-
-enum { NAMES = 2, REPLICANTS = 5, STEPS = 70 };
-
-struct chance {
-	uint64_t state;
-};
-
-static uint32_t draw(struct chance *chance, uint32_t below)
-{
-	chance->state = chance->state * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)((chance->state >> 33) % below);
-}
+enum { SECOND = 1000000, NAMES = 2, REPLICANTS = 5, STEPS = 70 };
 
 struct history {
 	uint64_t seed;
@@ -45,7 +31,7 @@ static void create(struct history *history)
 {
 	char text[32];
 	struct world *world = history->world;
-	uint32_t number = history->created + 1, site = draw(&history->chance, world->sites_count);
+	uint32_t number = history->created + 1, site = chance_draw(&history->chance, world->sites_count);
 	if (number > REPLICANTS || !world->sites[site].replica)
 		return;
 	snprintf(text, sizeof(text), "create 0 @%c/%c", 'x' + (char)name_of(number), 'A' + (char)number);
@@ -57,8 +43,9 @@ static void change(struct history *history)
 {
 	char text[32];
 	struct world *world = history->world;
-	uint32_t number = 1 + draw(&history->chance, REPLICANTS), site = draw(&history->chance, world->sites_count);
-	uint32_t what = draw(&history->chance, 20);
+	uint32_t number = 1 + chance_draw(&history->chance, REPLICANTS),
+			 site = chance_draw(&history->chance, world->sites_count);
+	uint32_t what = chance_draw(&history->chance, 20);
 	if (number > history->created || !world->sites[site].replica)
 		return;
 	if (history->plain && history->adds_count < 50) {
@@ -70,11 +57,11 @@ static void change(struct history *history)
 	if (history->plain)
 		return;
 	if (what < 8)
-		snprintf(text, sizeof(text), "add %u", 1 + draw(&history->chance, 9));
+		snprintf(text, sizeof(text), "add %u", 1 + chance_draw(&history->chance, 9));
 	else if (what < 12)
-		snprintf(text, sizeof(text), "mark %c", 'a' + (char)draw(&history->chance, 26));
+		snprintf(text, sizeof(text), "mark %c", 'a' + (char)chance_draw(&history->chance, 26));
 	else if (what < 18)
-		snprintf(text, sizeof(text), "set %u", 100 + draw(&history->chance, 900));
+		snprintf(text, sizeof(text), "set %u", 100 + chance_draw(&history->chance, 900));
 	else
 		snprintf(text, sizeof(text), "delete");
 	world_ask(world, site, number, text);
@@ -84,75 +71,25 @@ static void disturb(struct history *history)
 {
 	struct world *world = history->world;
 	struct chance *chance = &history->chance;
-	uint32_t site = draw(chance, world->sites_count), other = draw(chance, world->sites_count);
-	switch (draw(chance, history->services ? 10 : 6)) {
+	uint32_t site = chance_draw(chance, world->sites_count), other = chance_draw(chance, world->sites_count);
+	switch (chance_draw(chance, history->services ? 10 : 6)) {
 	case 0:
-	case 1: world_cut(world, draw(chance, 1u << world->sites_count)); break;
+	case 1: world_cut(world, chance_draw(chance, 1u << world->sites_count)); break;
 	case 2: world_cut(world, 0); break;
-	case 3: world->lose_percent = draw(chance, 2) * 30; break;
+	case 3: world->lose_percent = chance_draw(chance, 2) * 30; break;
 	case 4: world->cut[site][other] = !world->cut[site][other]; break;
-	case 5:
-		if (world->sites[site].replica)
-			world_crash(world, site);
-		else
-			world_start(world, site);
-		break;
-	case 6: world->sites[site].mode = SERVICE_FINE; break;
-	case 7: world->sites[site].mode = SERVICE_DOWN; break;
-	case 8: world->sites[site].mode = SERVICE_LOSES_ANSWERS; break;
-	case 9: world->sites[site].mode = SERVICE_LOSES_REQUESTS; break;
-	}
-}
-
-static void heal(struct world *world)
-{
-	world_cut(world, 0);
-	world->lose_percent = world->double_percent = 0;
-	for (uint32_t i = 0; i < world->sites_count; i++) {
-		world->sites[i].mode = SERVICE_FINE;
-		if (!world->sites[i].replica)
-			world_start(world, i);
-	}
-}
-
-static void show(struct world *world)
-{
-	for (uint32_t i = 0; i < world->sites_count; i++) {
-		for (uint32_t n = 1; n <= REPLICANTS; n++) {
-			struct replicant *r;
-			if (replicant_load(world->sites[i].replica, world_id(n), &r) != 0)
-				continue;
-			if (r->kind != REPLICANT_LIVE) {
-				print_message("site %u replicant %u: %s %u\n", i, n, r->kind == REPLICANT_ALIAS ? "alias" : "gone",
-				              r->alias.bytes[15]);
-				continue;
-			}
-			const struct report *own = own_report(r);
-			print_message("site %u replicant %u: task %d unsure %d redo %d withheld %u stuck %d foreign %d diverged %d "
-			              "created %d\n",
-			              i, n, r->task.what, r->unsure, r->redo, r->withheld_count, own->stuck, own->foreign,
-			              own->diverged, own->created);
-			for (uint32_t k = 0; k < r->ops_count; k++)
-				print_message("  op %u.%u effect %u flags %u\n", r->ops[k]->member, r->ops[k]->number,
-				              r->ops[k]->effect, r->ops[k]->flags);
-			for (uint32_t k = 0; k < r->steps_count; k++)
-				print_message("  x %u.%u how %u\n", r->steps[k].member, r->steps[k].number, r->steps[k].how);
-			for (uint32_t m = 0; m < r->members_count; m++) {
-				const struct member *member = &r->members[m];
-				print_message("  member %u: stuck %d foreign %d exceptions %u:", m, member->report.stuck,
-				              member->report.foreign, member->report.exceptions_count);
-				for (uint32_t k = 0; k < r->members_count; k++)
-					print_message(" %u/%u/%u/%u", r->base[k], member->report.settled[k], member->has[k], r->known[k]);
-				print_message("\n");
-			}
-		}
+	case 5: chance_crash(world, site); break;
+	case 6: chance_mood(world, site, 0); break;
+	case 7: chance_mood(world, site, 1); break;
+	case 8: chance_mood(world, site, 2); break;
+	case 9: chance_mood(world, site, 3); break;
 	}
 }
 
 #define ensure(history, condition, ...)                                                                                \
 	do {                                                                                                               \
 		if (!(condition)) {                                                                                            \
-			show((history)->world);                                                                                    \
+			chance_show((history)->world, REPLICANTS);                                                                 \
 			print_message("seed %llu: ", (unsigned long long)(history)->seed);                                         \
 			fail_msg(__VA_ARGS__);                                                                                     \
 		}                                                                                                              \
@@ -253,71 +190,61 @@ static void check_quiet(struct history *history)
 			       world_rows(history->world, i, tables[t]), tables[t], i);
 }
 
-static void run(uint64_t seed, bool services, bool plain)
+struct how {
+	bool services, plain;
+};
+
+static void run(uint64_t seed, const void *context)
 {
-	struct history history = {.seed = seed, .chance = {seed * 2654435761u + 17}, .services = services, .plain = plain};
+	const struct how *how = context;
+	struct history history = {.seed = seed, .chance = chance_of(seed), .services = how->services, .plain = how->plain};
 	struct chance *chance = &history.chance;
-	struct world *world = history.world = world_new(2 + draw(chance, 4));
-	world->random = seed;
-	world->shuffle = draw(chance, 2);
-	world->double_percent = draw(chance, 2) * 20;
-	world->latency_us = 1000 + draw(chance, 100000);
-	world->rules = (struct order_rules){.create_replays = draw(chance, 2)};
-	world_cut(world, draw(chance, 1u << world->sites_count));
+	struct world *world = history.world = chance_world(chance, seed, 3);
+	world->rules = (struct order_rules){.create_replays = chance_draw(chance, 2)};
+	world_cut(world, chance_draw(chance, 1u << world->sites_count));
 	for (uint32_t i = 0; i < STEPS; i++) {
-		uint32_t what = draw(chance, 10);
+		uint32_t what = chance_draw(chance, 10);
 		if (what < 2)
 			create(&history);
 		else if (what < 4)
 			disturb(&history);
 		else
 			change(&history);
-		if (draw(chance, 2) == 0)
-			world_go(world, draw(chance, 20) * 100000);
+		if (chance_draw(chance, 2) == 0)
+			world_go(world, chance_draw(chance, 20) * 100000);
 	}
-	heal(world);
+	chance_heal(world);
 	world_go(world, 3000ull * SECOND);
 	check_aliases(&history);
 	check_items(&history);
-	if (plain)
+	if (how->plain)
 		check_additions(&history);
 	check_quiet(&history);
 	world_free(world);
 }
 
-static void run_all(bool services, bool plain)
-{
-	const char *one = getenv("CHEOPS_SEED");
-	const char *many = getenv("CHEOPS_SEEDS");
-	uint64_t count = many ? strtoull(many, NULL, 10) : 200;
-	if (one)
-		run(strtoull(one, NULL, 10), services, plain);
-	for (uint64_t seed = 1; seed <= count && !one; seed++)
-		run(seed, services, plain);
-}
-
 static void test_exactly_once(void **state)
 {
 	(void)state;
-	run_all(false, true);
+	chance_seeds(200, run, &(struct how){false, true});
 }
 
 static void test_exactly_once_with_services(void **state)
 {
 	(void)state;
-	run_all(true, true);
+	chance_seeds(200, run, &(struct how){true, true});
 }
 
 static void test_everything(void **state)
 {
 	(void)state;
-	run_all(false, false);
+	chance_seeds(200, run, &(struct how){false, false});
 }
 
 static void test_everything_with_services(void **state)
 {
 	(void)state;
-	run_all(true, false);
+	chance_seeds(200, run, &(struct how){true, false});
 }
 
 int main(void)
