@@ -9,7 +9,19 @@ _cheops_files() {
     mapfile -t COMPREPLY < <(compgen -f -- "$1")
 }
 
-_cheops_scope() {
+# What options have in common that several commands have; fails where it is none of them.
+_cheops_common() {
+    local current=$1 previous=$2
+    case $previous in
+        -o | --output) _cheops_words 'table json yaml' "$current" ;;
+        --color) _cheops_words 'auto always never' "$current" ;;
+        -c | --config) _cheops_files "$current" ;;
+        --wait) _cheops_words 'all majority' "$current" ;;
+        *) return 1 ;;
+    esac
+}
+
+_cheops_command_scope() {
     local current=$1 previous=$2
     case $previous in
         -o | --output) _cheops_words 'text json' "$current" ;;
@@ -23,7 +35,7 @@ _cheops_scope() {
     esac
 }
 
-_cheops_agent() {
+_cheops_command_agent() {
     local current=$1 previous=$2
     case $previous in
         --log) _cheops_words 'error warn info debug' "$current" ;;
@@ -42,7 +54,7 @@ _cheops_agent() {
     esac
 }
 
-_cheops_app() {
+_cheops_command_app() {
     local current=$1 previous=$2
     case $previous in
         -o | --output) _cheops_words 'text json' "$current" ;;
@@ -68,7 +80,7 @@ _cheops_app() {
     esac
 }
 
-_cheops_demo() {
+_cheops_command_demo() {
     local current=$1 previous=$2
     case $previous in
         --forward) _cheops_words 'headers baggage trace request-id header=X-Auth-Token none' "$current" ;;
@@ -80,7 +92,7 @@ _cheops_demo() {
     esac
 }
 
-_cheops_site() {
+_cheops_command_site() {
     local current=$1 previous=$2
     case $previous in
         -c | --config | --root-cert | --root-key)
@@ -101,43 +113,31 @@ _cheops_site() {
     esac
 }
 
-_cheops_sites() {
+_cheops_command_sites() {
     local current=$1 previous=$2
+    ! _cheops_common "$current" "$previous" || return 0
     case $previous in
-        -o | --output) _cheops_words 'table json yaml' "$current" ;;
-        --color) _cheops_words 'auto always never' "$current" ;;
-        -c | --config)
-            _cheops_files "$current"
-            ;;
         --from | --api) ;;
         *) _cheops_words '--from --watch --output --api --config --color --help -w -o -c -h' "$current" ;;
     esac
 }
 
-_cheops_get() {
+_cheops_command_get() {
     local current=$1 previous=$2
+    ! _cheops_common "$current" "$previous" || return 0
     case $previous in
-        -o | --output) _cheops_words 'table json yaml' "$current" ;;
-        --color) _cheops_words 'auto always never' "$current" ;;
         --state) _cheops_words 'settled pending stuck rejected in-doubt diverged deleted' "$current" ;;
-        -c | --config)
-            _cheops_files "$current"
-            ;;
         --service | --site | --api) ;;
         *) _cheops_words '--service --site --state --verify --watch --output --api --config --color --help -w -o -c -h' "$current" ;;
     esac
 }
 
-_cheops_ops() {
+_cheops_command_ops() {
     local current=$1 previous=$2
+    ! _cheops_common "$current" "$previous" || return 0
     case $previous in
-        -o | --output) _cheops_words 'table json yaml' "$current" ;;
-        --color) _cheops_words 'auto always never' "$current" ;;
         --state) _cheops_words 'pending applied superseded rejected rejected-credential in-doubt' "$current" ;;
-        --wait) _cheops_words 'all majority' "$current" ;;
-        -c | --config | --credential)
-            _cheops_files "$current"
-            ;;
+        --credential) _cheops_files "$current" ;;
         --timeout | --of | --site | --api) ;;
         ops)
             _cheops_words "get retry happened dismiss --of --site --state --watch --output --api --config --color --help -w -o -c -h" \
@@ -149,27 +149,19 @@ _cheops_ops() {
     esac
 }
 
-_cheops_repair() {
+_cheops_command_repair() {
     local current=$1 previous=$2
+    ! _cheops_common "$current" "$previous" || return 0
     case $previous in
-        -o | --output) _cheops_words 'table json yaml' "$current" ;;
-        --wait) _cheops_words 'all majority' "$current" ;;
-        -c | --config)
-            _cheops_files "$current"
-            ;;
         --from | --timeout | --api) ;;
         *) _cheops_words '--from --wait --timeout --output --api --config --help -o -c -h' "$current" ;;
     esac
 }
 
-_cheops_replicant() {
+_cheops_command_replicant() {
     local current=$1 previous=$2
+    ! _cheops_common "$current" "$previous" || return 0
     case $previous in
-        -o | --output) _cheops_words 'table json yaml' "$current" ;;
-        --color) _cheops_words 'auto always never' "$current" ;;
-        -c | --config)
-            _cheops_files "$current"
-            ;;
         --timeout | --api) ;;
         replicant) _cheops_words 'extend drop move --help' "$current" ;;
         *)
@@ -178,14 +170,10 @@ _cheops_replicant() {
     esac
 }
 
-_cheops_webhooks() {
+_cheops_command_webhooks() {
     local current=$1 previous=$2
+    ! _cheops_common "$current" "$previous" || return 0
     case $previous in
-        -o | --output) _cheops_words 'table json yaml' "$current" ;;
-        --color) _cheops_words 'auto always never' "$current" ;;
-        -c | --config)
-            _cheops_files "$current"
-            ;;
         --api) ;;
         *) _cheops_words '--watch --output --api --config --color --help -w -o -c -h' "$current" ;;
     esac
@@ -193,6 +181,7 @@ _cheops_webhooks() {
 
 _cheops() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+    local commands='agent app demo get ops repair replicant scope site sites webhooks'
     COMPREPLY=()
     # bash makes a word of its own of the `=` in --option=value
     if [[ $previous == = ]]; then
@@ -201,36 +190,16 @@ _cheops() {
         previous=${COMP_WORDS[COMP_CWORD - 1]} current=
     fi
     if ((COMP_CWORD == 1)); then
-        _cheops_words 'agent app demo get ops repair replicant scope site sites webhooks help --help --version' "$current"
+        _cheops_words "$commands help --help --version" "$current"
     elif [[ ${COMP_WORDS[1]} == help ]]; then
         case $previous in
-            help) _cheops_words 'agent app demo get ops repair replicant scope site sites webhooks' "$current" ;;
+            help) _cheops_words "$commands" "$current" ;;
             app) _cheops_words 'lint explain import' "$current" ;;
             scope) _cheops_words 'fmt check explain tokens' "$current" ;;
             site) _cheops_words 'init token join remove revoke root' "$current" ;;
         esac
-    elif [[ ${COMP_WORDS[1]} == agent ]]; then
-        _cheops_agent "$current" "$previous"
-    elif [[ ${COMP_WORDS[1]} == app ]]; then
-        _cheops_app "$current" "$previous"
-    elif [[ ${COMP_WORDS[1]} == demo ]]; then
-        _cheops_demo "$current" "$previous"
-    elif [[ ${COMP_WORDS[1]} == scope ]]; then
-        _cheops_scope "$current" "$previous"
-    elif [[ ${COMP_WORDS[1]} == site ]]; then
-        _cheops_site "$current" "$previous"
-    elif [[ ${COMP_WORDS[1]} == get ]]; then
-        _cheops_get "$current" "$previous"
-    elif [[ ${COMP_WORDS[1]} == ops ]]; then
-        _cheops_ops "$current" "$previous"
-    elif [[ ${COMP_WORDS[1]} == repair ]]; then
-        _cheops_repair "$current" "$previous"
-    elif [[ ${COMP_WORDS[1]} == replicant ]]; then
-        _cheops_replicant "$current" "$previous"
-    elif [[ ${COMP_WORDS[1]} == webhooks ]]; then
-        _cheops_webhooks "$current" "$previous"
-    elif [[ ${COMP_WORDS[1]} == sites ]]; then
-        _cheops_sites "$current" "$previous"
+    elif [[ ${COMP_WORDS[1]} == [a-z]* ]] && declare -F "_cheops_command_${COMP_WORDS[1]}" >/dev/null; then
+        "_cheops_command_${COMP_WORDS[1]}" "$current" "$previous"
     fi
 }
 
