@@ -1,11 +1,11 @@
 """A service with the manners of Kubernetes, as far as these tests need them: objects named by their users within a namespace, versions
 that a change may insist on, names that it makes itself when it is asked to. It keeps every request, as it came."""
 import copy
-import http.server
 import json
 import secrets
-import threading
 import uuid
+
+from played_service import PlayedService
 
 
 def merged(target, patch):
@@ -27,55 +27,25 @@ class Refused(Exception):
         self.status = {"kind": "Status", "status": "Failure", "code": code, "reason": reason}
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
-    def answer(self, code, body, headers=()):
-        data = json.dumps(body).encode()
-        self.send_response(code)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        for name, value in headers:
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(data)
-
-    def serve(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        with self.server.objects.lock:
-            self.server.objects.requests.append((self.command, self.path, dict(self.headers), body))
-            if self.server.objects.silent > 0 and self.command != "GET":
-                self.server.objects.silent -= 1
-                self.close_connection = True
-                return
-            try:
-                code, made = self.server.objects.handle(self.command, self.path, self.headers, body)
-                self.answer(code, made)
-            except Refused as refused:
-                self.answer(refused.status["code"], refused.status)
-
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = serve
-
-
-class Objects:
+class Objects(PlayedService):
     def __init__(self):
-        self.lock = threading.Lock()
         self.stored = {}
         self.version = 100
         self.requests = []
         self.silent = 0  # changes that get no answer
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.server.objects = self
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+        super().__init__()
 
-    def stop(self):
-        self.server.shutdown()
-        self.server.server_close()
+    def serve(self, handler, body):
+        with self.lock:
+            self.requests.append((handler.command, handler.path, dict(handler.headers), body))
+            if self.silent > 0 and handler.command != "GET":
+                self.silent -= 1
+                handler.close_connection = True
+                return
+            try:
+                handler.answer(*self.handle(handler.command, handler.path, handler.headers, body))
+            except Refused as refused:
+                handler.answer(refused.status["code"], refused.status)
 
     # ---- for tests
 

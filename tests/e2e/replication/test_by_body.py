@@ -1,63 +1,25 @@
 """Requests of which only the body says what they do, under the description `openstack`: servers with actions, several networks at
 once. The services are played: just enough of Nova and Neutron."""
-import http.server
-import json
-import threading
 import uuid
 
 import pytest
 
 from demo_process import ask, wait_for
 from mesh_maker import wait_present
+from played_service import PlayedService
 
 SITES = ("Site1", "Site2")
 ALL = " & ".join(SITES)
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
-    def read_chunks(self):
-        body = b""
-        while size := int(self.rfile.readline(), 16):
-            body += self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
-        return body
-
-    def serve(self):
-        chunked = "chunked" in self.headers.get("Transfer-Encoding", "")
-        body = self.read_chunks() if chunked else self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        status, made = self.server.cloud.handle(self.command, self.path, json.loads(body) if body else {})
-        data = json.dumps(made).encode() if made is not None else b""
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    do_GET = do_POST = do_PUT = do_DELETE = serve
-
-
-class Cloud:
+class Cloud(PlayedService):
     """The services of one site."""
 
     def __init__(self, site):
         self.site = site
         self.items = {}
         self.acted = []  # (id, the body's first member)
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.server.cloud = self
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
-
-    def stop(self):
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__()
 
     def make(self, kind, members):
         made = {**members, "id": str(uuid.uuid4())}

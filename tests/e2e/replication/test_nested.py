@@ -1,55 +1,24 @@
 """Items below replicated items, by ids of one site, under the description `rest`; and what of requests is easily overlooked."""
 import http.client
-import http.server
-import json
-import threading
 import urllib.parse
 
 import pytest
 
 from demo_process import BOUND_S, ask, wait_for
 from mesh_maker import wait_present
+from played_service import PlayedService
 
 SITES = ("Site1", "Site2")
 ALL = " & ".join(SITES)
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
-    def serve(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        with self.server.shelf.lock:
-            status, made = self.server.shelf.handle(self.command, self.path, json.loads(body) if body else {})
-        data = json.dumps(made).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    do_GET = do_POST = do_PATCH = do_DELETE = serve
-
-
-class Shelf:
+class Shelf(PlayedService):
     """/posts/1/comments/2: numbers from each site's own count; what is in nothing cannot be made."""
 
     def __init__(self, first):
-        self.lock = threading.Lock()
         self.items = {}
         self.next = first
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.server.shelf = self
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
-
-    def stop(self):
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__()
 
     def handle(self, method, path, body):
         outer = path.rpartition("/")[0]

@@ -642,6 +642,18 @@ static struct outcome ask_with(struct http_pool *pool, bool repeatable)
 	return outcome;
 }
 
+/* Sets out, and no more. */
+static struct http_call *start_with(struct http_pool *pool, bool repeatable, struct outcome *outcome)
+{
+	struct http_call_options options = get(outcome);
+	struct http_call *call;
+	struct err err = {0};
+	options.pool = pool;
+	options.repeatable = repeatable;
+	assert_int_equal(http_call_start(&call, loop, &options, &err), 0);
+	return call;
+}
+
 static void serve_kept(struct str answer)
 {
 	server = (struct server){.answer = answer, .keeps = true};
@@ -693,12 +705,7 @@ static void what_was_closed_meanwhile_is_repeated_or_told(void **state)
 		assert_int_equal(first.code, 0);
 		forget(&first);
 		struct outcome outcome = {0};
-		struct http_call_options options = get(&outcome);
-		options.pool = pool;
-		options.repeatable = repeatable;
-		struct http_call *call;
-		struct err err = {0};
-		assert_int_equal(http_call_start(&call, loop, &options, &err), 0);
+		start_with(pool, repeatable, &outcome);
 		http_conn_reset_on_close(&server.visits->conn);
 		visit_close(server.visits);
 		run_bounded();
@@ -721,12 +728,7 @@ static void what_was_sent_before_may_have_run(void **state)
 	struct outcome first = ask_with(pool, true);
 	forget(&first);
 	struct outcome outcome = {0};
-	struct http_call_options options = get(&outcome);
-	options.pool = pool;
-	options.repeatable = true;
-	struct http_call *call;
-	struct err err = {0};
-	assert_int_equal(http_call_start(&call, loop, &options, &err), 0);
+	start_with(pool, true, &outcome);
 	http_conn_reset_on_close(&server.visits->conn);
 	visit_close(server.visits);
 	server_stop();
@@ -757,11 +759,7 @@ static void a_kept_connection_can_be_called_off(void **state)
 	struct outcome first = ask_with(pool, true);
 	forget(&first);
 	struct outcome outcome = {0};
-	struct http_call_options options = get(&outcome);
-	options.pool = pool;
-	struct http_call *call;
-	struct err err = {0};
-	assert_int_equal(http_call_start(&call, loop, &options, &err), 0);
+	struct http_call *call = start_with(pool, false, &outcome);
 	http_call_cancel(call);
 	http_pool_free(pool);
 	assert_int_equal(outcome.times, 0);

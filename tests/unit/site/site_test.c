@@ -200,6 +200,15 @@ void world_introduce(struct world *world, uint32_t to, uint32_t whom)
 	buf_free(&record);
 }
 
+void world_start_some(struct world *world, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		world_start(world, i);
+		if (i > 0)
+			world_introduce(world, i, 0);
+	}
+}
+
 void world_cut(struct world *world, uint32_t a, uint32_t b, bool cut)
 {
 	world->cut[a][b] = world->cut[b][a] = cut;

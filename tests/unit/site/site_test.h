@@ -75,6 +75,8 @@ void world_start(struct world *world, uint32_t number);
 /* It is gone, from one moment to the other. */
 void world_crash(struct world *world, uint32_t number);
 void world_introduce(struct world *world, uint32_t to, uint32_t whom);
+/* The first so many, at once; each of the others is introduced to the first. */
+void world_start_some(struct world *world, uint32_t count);
 /* All start, and know the first. */
 struct world *world_of(uint32_t sites);
 void world_run(struct world *world, uint64_t us);

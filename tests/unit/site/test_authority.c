@@ -95,11 +95,7 @@ static void who_is_forgotten_frees_its_name(void **state)
 {
 	(void)state;
 	struct world *world = world_new(5);
-	for (uint32_t i = 0; i < 4; i++) {
-		world_start(world, i);
-		if (i > 0)
-			world_introduce(world, i, 0);
-	}
+	world_start_some(world, 4);
 	assert_true(world_until(world, world_agrees, 10));
 	world_crash(world, 2);
 	struct buf record = {0};
@@ -207,11 +203,7 @@ static void who_comes_later_learns_of_removals(void **state)
 {
 	(void)state;
 	struct world *world = world_new(4);
-	for (uint32_t i = 0; i < 3; i++) {
-		world_start(world, i);
-		if (i > 0)
-			world_introduce(world, i, 0);
-	}
+	world_start_some(world, 3);
 	assert_true(world_until(world, world_agrees, 10));
 	struct buf record = {0};
 	world_removal(world, 1, SITE_REVOKE, 1, SIGNED, &record);
@@ -258,11 +250,7 @@ static void roots_spread(void **state)
 static struct world *claim(int64_t born_ms)
 {
 	struct world *world = world_new(4);
-	for (uint32_t i = 0; i < 3; i++) {
-		world_start(world, i);
-		if (i > 0)
-			world_introduce(world, i, 0);
-	}
+	world_start_some(world, 3);
 	assert_true(world_until(world, world_agrees, 10));
 	snprintf(world->nodes[3].name, sizeof(world->nodes[3].name), "Site1");
 	world->nodes[3].born_ms = born_ms;

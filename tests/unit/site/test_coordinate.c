@@ -40,11 +40,7 @@ static struct world *towns_world(void)
 	for (uint32_t i = 0; i < SITES; i++)
 		for (uint32_t j = 0; j < SITES; j++)
 			world->one_way_us[i][j] = one_way_us(i, j);
-	for (uint32_t i = 0; i < SITES; i++) {
-		world_start(world, i);
-		if (i > 0)
-			world_introduce(world, i, 0);
-	}
+	world_start_some(world, SITES);
 	return world;
 }
 

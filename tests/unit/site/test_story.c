@@ -496,11 +496,7 @@ static void who_is_lost_for_long_is_dropped_where_that_is_set(void **state)
 	(void)state;
 	struct world *world = world_new(3);
 	world->timing.forget_us = 60 * (uint64_t)SECOND_US;
-	for (uint32_t i = 0; i < 3; i++) {
-		world_start(world, i);
-		if (i > 0)
-			world_introduce(world, i, 0);
-	}
+	world_start_some(world, 3);
 	assert_true(world_until(world, world_agrees, 10));
 	world_crash(world, 1);
 	world_run(world, 40 * (uint64_t)SECOND_US);
