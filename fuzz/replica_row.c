@@ -33,8 +33,7 @@ static void check_op(struct str bytes)
 	}
 	struct reader reader = {row.seen, (size_t)row.members_count * 4, false};
 	read_vector(&reader, seen, row.members_count);
-	op_content_put(&content, &row.class, &row.request,
-	               row.flags & (OP_REPAIR | OP_CONDITIONAL | OP_MERGE | OP_ADOPT));
+	op_content_put(&content, &row.class, &row.request, row.flags & (OP_REPAIR | OP_CONDITIONAL | OP_MERGE | OP_ADOPT));
 	if (row.flags & OP_ADOPT)
 		put_number(&content, row.adopts, 8);
 	op_row_put(&again, row.stamp, seen, row.members_count, buf_str(&content));

@@ -126,7 +126,7 @@ _cheops_command_get() {
     local current=$1 previous=$2
     ! _cheops_common "$current" "$previous" || return 0
     case $previous in
-        --state) _cheops_words 'settled pending stuck rejected in-doubt diverged deleted' "$current" ;;
+        --state) _cheops_words 'settled pending stuck rejected in-doubt diverged deleted left' "$current" ;;
         --service | --site | --api) ;;
         *) _cheops_words '--service --site --state --verify --watch --output --api --config --color --help -w -o -c -h' "$current" ;;
     esac

@@ -90,7 +90,7 @@ static enum engine_copy worst_copy(const struct replica_view *view)
 		enum engine_copy copy = engine_copy_of(view, &view->members[i]);
 		worst = copy > worst ? copy : worst;
 	}
-	return view->deleted ? ENGINE_COPY_DELETED : worst;
+	return view->left ? ENGINE_COPY_LEFT : view->deleted ? ENGINE_COPY_DELETED : worst;
 }
 
 static void put_replicant(struct buf *out, const struct engine_reply *reply, const struct replica_view *view)

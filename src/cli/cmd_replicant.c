@@ -203,12 +203,17 @@ static bool is_there(const json_t *answer, const char *site)
 	       !json_is_true(json_object_get(member, "joining"));
 }
 
+static bool is_in_state(const json_t *answer, struct str state)
+{
+	return str_equal(cli_json_text(answer, "state"), state);
+}
+
 /* Where the site that is asked is the one that goes, it knows nothing of the resource in the end. */
 static bool is_gone(const struct cli_reply *reply, const char *site)
 {
-	return reply->status == 404 ||
-	       (cli_reply_is_good(reply) &&
-	        (find_member(reply->json, site) == NULL || str_equal(cli_json_text(reply->json, "state"), STR("deleted"))));
+	return reply->status == 404 || (cli_reply_is_good(reply) &&
+	                                (find_member(reply->json, site) == NULL || is_in_state(reply->json, STR("left")) ||
+	                                 is_in_state(reply->json, STR("deleted"))));
 }
 
 static void tell_state(const json_t *answer, const char *site)
@@ -271,10 +276,17 @@ static int act(const struct call *call, json_t **answer)
 
 static void put_table(struct buf *out, const struct call *call, const json_t *answer)
 {
-	static const char *const titles[] = {"SITE", "STATE", "LOCAL ID", "", NULL};
+	static const char *const titles[] = {"SITE", "STATE", "LOCAL ID", "MEMBER", NULL};
 	struct cli_table table;
 	size_t index;
 	json_t *member;
+	if (is_in_state(answer, STR("left"))) { /* of the others it knows no more than who they are */
+		buf_put(out, STR("the site that was asked is no member any more; it is at"));
+		json_array_foreach(json_object_get(answer, "members"), index, member)
+			buf_printf(out, "%s %.*s", index > 0 ? "," : "", STR_FMT(cli_json_text(member, "site")));
+		buf_put(out, STR("\n"));
+		return;
+	}
 	cli_table_begin(&table, titles);
 	json_array_foreach(json_object_get(answer, "members"), index, member)
 	{
@@ -285,7 +297,7 @@ static void put_table(struct buf *out, const struct call *call, const json_t *an
 		cli_table_add(&table, "",
 		              json_is_true(json_object_get(member, "leaving"))   ? STR("leaving")
 		              : json_is_true(json_object_get(member, "joining")) ? STR("joining")
-		                                                                 : STR(""));
+		                                                                 : STR("yes"));
 	}
 	cli_table_put(out, &table, cli_colour_on(call->colour, STDOUT_FILENO));
 	cli_table_free(&table);

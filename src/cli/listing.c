@@ -65,11 +65,17 @@ const char *cli_state_colour(struct str state)
 	static const struct {
 		struct str state;
 		const char *colour;
-	} colours[] = {{STR_INIT("settled"), CLI_GREEN},  {STR_INIT("applied"), CLI_GREEN},
-	               {STR_INIT("pending"), CLI_YELLOW}, {STR_INIT("stuck"), CLI_YELLOW},
-	               {STR_INIT("deleted"), CLI_DIM},    {STR_INIT("superseded"), CLI_DIM},
-	               {STR_INIT("rejected"), CLI_RED},   {STR_INIT("in-doubt"), CLI_RED},
-	               {STR_INIT("diverged"), CLI_RED},   {STR_INIT("rejected-credential"), CLI_RED}};
+	} colours[] = {{STR_INIT("settled"), CLI_GREEN},
+	               {STR_INIT("applied"), CLI_GREEN},
+	               {STR_INIT("pending"), CLI_YELLOW},
+	               {STR_INIT("stuck"), CLI_YELLOW},
+	               {STR_INIT("deleted"), CLI_DIM},
+	               {STR_INIT("left"), CLI_DIM},
+	               {STR_INIT("superseded"), CLI_DIM},
+	               {STR_INIT("rejected"), CLI_RED},
+	               {STR_INIT("in-doubt"), CLI_RED},
+	               {STR_INIT("diverged"), CLI_RED},
+	               {STR_INIT("rejected-credential"), CLI_RED}};
 	for (size_t i = 0; i < sizeof(colours) / sizeof(colours[0]); i++) {
 		if (str_equal(state, colours[i].state))
 			return colours[i].colour;

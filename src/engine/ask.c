@@ -63,7 +63,7 @@ void engine_ask_reply(struct ask *ask, const struct err *failure)
 static const char *const copy_names[ENGINE_COPIES] = {
 	[ENGINE_COPY_SETTLED] = "settled",   [ENGINE_COPY_PENDING] = "pending",   [ENGINE_COPY_STUCK] = "stuck",
 	[ENGINE_COPY_REJECTED] = "rejected", [ENGINE_COPY_IN_DOUBT] = "in-doubt", [ENGINE_COPY_DIVERGED] = "diverged",
-	[ENGINE_COPY_DELETED] = "deleted"};
+	[ENGINE_COPY_DELETED] = "deleted",   [ENGINE_COPY_LEFT] = "left"};
 
 const char *engine_copy_name(enum engine_copy copy)
 {
@@ -72,6 +72,8 @@ const char *engine_copy_name(enum engine_copy copy)
 
 enum engine_copy engine_copy_of(const struct replica_view *view, const struct replica_member_view *member)
 {
+	if (view->left)
+		return ENGINE_COPY_LEFT;
 	if (member->diverged)
 		return ENGINE_COPY_DIVERGED;
 	if (member->in_doubt > 0)

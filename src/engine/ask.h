@@ -43,6 +43,7 @@ enum engine_copy {
 	ENGINE_COPY_IN_DOUBT,
 	ENGINE_COPY_DIVERGED, /* it waits for the state of another one, and none can give it */
 	ENGINE_COPY_DELETED,
+	ENGINE_COPY_LEFT, /* this site is no member any more: it is at the others, and nothing is known here of their copies */
 	ENGINE_COPIES,
 };
 

@@ -87,7 +87,8 @@ def test_the_site_that_goes_can_be_asked(demo, replicant):
     path = f"/pools/{make(demo, 'goes', size=5).json['id']}"
     meta_id = path.split("/")[-1]
     wait_everywhere(demo, path, {"size": 5})
-    replicant("drop", meta_id, "Site1", "--wait")
+    done = replicant("drop", meta_id, "Site1", "--wait")
+    assert done.out == "the site that was asked is no member any more; it is at Site2, Site3\n"
     wait_for(lambda: behind(demo, "Site1", "goes") == [], "the copy at Site1 to be deleted")
     wait_for(lambda: set(members(demo, meta_id, "Site2") or ()) == {"Site2", "Site3"}, "Site2 to know of it")
 
