@@ -36,6 +36,17 @@ static void look_at_member(struct arena *arena, const struct replicant *r, uint3
 		view->in_doubt += r->withheld_count;
 }
 
+/* The same everywhere, however a site numbers them. */
+static void members_by_id(const struct replicant *r, uint32_t *order)
+{
+	for (uint32_t i = 0; i < r->members_count; i++) {
+		uint32_t at = i;
+		for (; at > 0 && r->members[order[at - 1]].site > r->members[i].site; at--)
+			order[at] = order[at - 1];
+		order[at] = i;
+	}
+}
+
 int replica_look(struct replica *replica, struct arena *arena, struct replica_id id, struct replica_view *view)
 {
 	struct replicant *r;
@@ -43,10 +54,11 @@ int replica_look(struct replica *replica, struct arena *arena, struct replica_id
 	if (code != 0)
 		return code;
 	struct replica_member_view *members = arena_array(arena, struct replica_member_view, r->members_count);
-	uint32_t count = 0;
+	uint32_t count = 0, order[LIMIT_REPLICA_MEMBERS];
+	members_by_id(r, order);
 	for (uint32_t i = 0; i < r->members_count; i++)
-		if (!r->members[i].removed)
-			look_at_member(arena, r, i, &members[count++]);
+		if (!r->members[order[i]].removed)
+			look_at_member(arena, r, order[i], &members[count++]);
 	*view = (struct replica_view){.id = r->id,
 	                              .service = copy(arena, r->service),
 	                              .type = copy(arena, r->type),
@@ -107,7 +119,10 @@ static void look_at_states(struct arena *arena, struct replicant *r, const struc
 		if (fate == ORDER_SUPERSEDED)
 			view->superseded_by = op_id(r, r->ops[place->by]->member, r->ops[place->by]->number);
 	}
-	for (uint32_t i = 0; i < r->members_count; i++) {
+	uint32_t order[LIMIT_REPLICA_MEMBERS];
+	members_by_id(r, order);
+	for (uint32_t k = 0; k < r->members_count; k++) {
+		uint32_t i = order[k];
 		if (r->members[i].removed)
 			continue;
 		const struct exception *exception = op ? report_exception(&r->members[i].report, op->member, op->number) : NULL;
@@ -180,27 +195,18 @@ int replica_look_op(struct replica *replica, struct arena *arena, struct replica
 
 /* ---- Sessions: "META-ID", then ":SITE.NUMBER" of each member whose operations this site has handled ---------------------------- */
 
-static uint32_t next_by_id(const struct replicant *r, site_id last)
-{
-	uint32_t next = UINT32_MAX;
-	for (uint32_t i = 0; i < r->members_count; i++)
-		if (r->members[i].site > last && (next == UINT32_MAX || r->members[i].site < r->members[next].site))
-			next = i;
-	return next;
-}
-
 void replica_session_put(struct replica *replica, struct replica_id id, struct buf *out)
 {
 	struct replicant *r;
 	if (replicant_resolve(replica, id, &r) != 0)
 		return;
 	replica_id_put(r->id, out);
-	/* In the order of their ids: what two sites say is the same if they have seen the same. */
-	site_id last = 0;
+	/* In one order: what two sites say is the same if they have seen the same. */
+	uint32_t order[LIMIT_REPLICA_MEMBERS];
+	members_by_id(r, order);
 	bool here = r->kind == REPLICANT_LIVE || r->kind == REPLICANT_LEFT; /* what it took until then reaches the others */
 	for (uint32_t k = 0; k < r->members_count && here; k++) {
-		uint32_t i = next_by_id(r, last);
-		last = r->members[i].site;
+		uint32_t i = order[k];
 		/* Of its own, all: also what was accepted while an earlier one is still being made sure of. */
 		uint32_t number = i == r->self ? r->known[i] : r->handled[i];
 		if (number == 0)

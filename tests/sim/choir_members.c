@@ -131,8 +131,9 @@ static void drop(struct choir *choir, struct choir_site *it, struct choir_replic
 		site = (uint32_t)sim_random_below(random, choir->options.sites);
 	} while (!(members >> site & 1));
 	struct replica_drop asked = {.site = choir->sites[site].id, .keep = sim_random_below(random, 100) < KEEP_CHANCE};
-	asked.force =
-		site != it->number && of->members_count == of->founders && sim_random_below(random, 100) < FORCE_CHANCE;
+	/* Two that force each other out stay apart, each alone. */
+	bool may_force = site != it->number && !(of->forced >> it->number & 1) && of->members_count == of->founders;
+	asked.force = may_force && sim_random_below(random, 100) < FORCE_CHANCE;
 	of->kept |= asked.keep ? 1u << site : 0;
 	choir_tell(choir, of->number, "s%" PRIu32 " user: drop s%" PRIu32 " from r%" PRIu32 "%s", it->number, site,
 	           of->number,

@@ -22,6 +22,8 @@ MODES = {
 class Guarded:
     """Two sites whose network services want a token. The agents have one of their own."""
 
+    sites = ("Site1", "Site2")
+
     def __init__(self, mesh, mode, *arguments, **process):
         self.mesh = mesh
         self.key = mesh.folder / "key"
@@ -29,7 +31,7 @@ class Guarded:
         description = yaml.safe_load((ROOT / "apps" / "sample.yaml").read_text(encoding="utf-8"))
         description["credentials"] = MODES[mode]
         (mesh.folder / "app.yaml").write_text(yaml.safe_dump(description), encoding="utf-8")
-        self.services = {site: self.service(site) for site in ("Site1", "Site2")}
+        self.services = {site: self.service(site) for site in self.sites}
         token = mesh.folder / "agent.token"
         token.write_text("Bearer " + self.token("agent", 3600) + "\n", encoding="ascii")
         token.chmod(0o600)

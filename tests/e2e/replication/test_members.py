@@ -3,7 +3,9 @@ import pytest
 
 from demo_process import ask, wait_for
 from test_get_and_ops import address
-from test_operations import Paused
+from test_credentials import Guarded
+from test_members_policy import set_policy
+from test_operations import Events, Paused
 from test_replication import front, get, make, service, wait_everywhere
 
 
@@ -151,3 +153,85 @@ def test_an_image_with_a_file_is_not_copied(demo, replicant):
     assert answer.status == 201
     done = replicant("extend", answer.json["id"], "Site3", status=1)
     assert "set on its own" in done.err
+
+
+def test_who_left_is_not_asked_when_copies_are_compared(demo, cheops, replicant):
+    path = f"/pools/{make(demo, 'compared', size=1).json['id']}"
+    meta_id = path.split("/")[-1]
+    wait_everywhere(demo, path, {"size": 1})
+    replicant("drop", meta_id, "Site3", "--wait")
+    local = behind(demo, "Site2", "compared")[0]["id"]
+    assert ask(service(demo, "Site2", f"/pools/{local}"), "PATCH", json_body={"size": 8}).status == 200
+    with Paused(demo, "Site3"):
+        shown = ask(f"http://{address(demo)}/cheops/v1/replicants/{meta_id}/verify").json
+        assert {each["site"] for each in shown["members"]} == {"Site1", "Site2"} and shown["verify"] == "differs"
+        repaired = cheops("repair", meta_id, "--from", "Site1", "--wait", "all", "--api", address(demo))
+        assert repaired.status == 0, repaired
+        assert behind(demo, "Site2", "compared")[0]["size"] == 1
+    assert "Site3" in cheops("repair", meta_id, "--from", "Site3", "--api", address(demo)).err
+
+
+def test_those_who_follow_changes_are_told(demo, replicant):
+    path = f"/pools/{make(demo, 'followed', scope='Site1 & Site2').json['id']}"
+    meta_id = path.split("/")[-1]
+    wait_everywhere(demo, path, {"name": "followed"}, ("Site1", "Site2"))
+    events = Events(demo, "Site2")
+    events.next()
+    replicant("extend", meta_id, "Site3", "--wait")
+
+    def is_applied(event):
+        data = event["data"]
+        return (event["event"] == "operation" and data.get("replicant") == meta_id and data.get("site") == "Site3"
+                and data.get("state") == "applied")
+    seen = events.until(is_applied)
+    assert any(each["event"] == "replicant" and each["data"]["replicant"] == meta_id for each in seen)
+    replicant("drop", meta_id, "Site3", "--wait")
+    events.until(lambda event: event["event"] == "replicant" and event["data"]["replicant"] == meta_id)
+    events.close()
+
+
+def test_what_it_refers_to_is_found_at_the_new_site(demo, replicant):
+    """A server refers to an image that is at all three sites, under another id at each."""
+    image = ask(front(demo, "Site1", "/images", "image"), "POST", {"Scope": "Site1 & Site2 & Site3"}, json_body={"name": "base"}).json["id"]
+    wait_everywhere(demo, f"/images/{image}", {"name": "base"}, service="image")
+    made = ask(front(demo, "Site1", "/servers", "compute"), "POST", {"Scope": "Site1 & Site2"}, json_body={"name": "web", "image": image})
+    assert made.status == 201, made
+    server = made.json["id"]
+    wait_everywhere(demo, f"/servers/{server}", {"name": "web"}, ("Site1", "Site2"), "compute")
+    replicant("extend", server, "Site3", "--wait")
+    wait_everywhere(demo, f"/servers/{server}", {"name": "web", "image": image}, service="compute")
+    local = next(each["id"] for each in ask(service(demo, "Site3", "/images", "image")).json["images"] if each["name"] == "base")
+    there = next(each for each in ask(service(demo, "Site3", "/servers", "compute")).json["servers"] if each["name"] == "web")
+    assert there["image"] == local and local != image
+
+
+class GuardedByThree(Guarded):
+    sites = ("Site1", "Site2", "Site3")
+
+
+def test_the_new_site_has_its_say_and_agents_their_credentials(mesh, cheops):
+    """The policy of the new site refuses it at first; the copy is read, made and deleted by the agents, when no user's token is at hand."""
+    guarded = GuardedByThree(mesh, "forward")
+    set_policy(guarded.agents["Site3"], others="refuse")
+    made = guarded.make(guarded.token("ann"), "guarded")
+    meta_id = made.json["id"]
+    wait_for(lambda: guarded.behind("Site2", "guarded"), "the pool at Site2")
+    api = guarded.agents["Site1"].config["api"]
+    assert cheops("replicant", "extend", meta_id, "Site3", "--api", api).status == 0
+
+    def copy():
+        found = ask(f"http://{api}/cheops/v1/operations?replicant={meta_id}").json["operations"]
+        copies = [each for each in found if each["effect"] == "copy"]
+        return copies and ask(f"http://{api}/cheops/v1/operations/{copies[0]['id']}").json
+
+    def at_the_new_one(of):
+        return next(each for each in of["members"] if each["site"] == "Site3")
+    refused = wait_for(lambda: (found := copy()) and at_the_new_one(found)["state"] == "rejected" and found, "it to be refused")
+    assert at_the_new_one(refused)["answer"] == "no rule of Site3 names Site1, and its policy refuses all others"
+    assert guarded.behind("Site3", "guarded") is None
+    set_policy(guarded.agents["Site3"], others="allow")
+    retry = f"http://{guarded.agents['Site3'].config['api']}/cheops/v1/operations/{refused['id']}/retry"
+    assert ask(retry, "POST").status in (200, 202)
+    assert wait_for(lambda: guarded.behind("Site3", "guarded"), "the pool at Site3")["owner"] == "agent"
+    assert cheops("replicant", "drop", meta_id, "Site3", "--wait", "--api", api).status == 0
+    wait_for(lambda: guarded.behind("Site3", "guarded") is None, "the copy to be deleted")

@@ -108,3 +108,18 @@ def test_different_sites_stay_two(names):
     members = names.operation("Site1", first.header("Cheops-Operation")).json["members"]
     assert {each["site"]: each.get("status") for each in members}["Site2"] == 409
     assert names.behind("Site1", "x")["size"] == 100 and names.behind("Site2", "x")["size"] == 500
+
+
+def test_by_the_other_id_sites_are_dropped_too(names, cheops):
+    first = names.make("Site1", 100)
+    second = names.make("Site2", 500)
+    names.together()
+    names.wait("x", {"name": "x", "size": 100, "notes": []})
+    names.wait_settled()
+    dropped = cheops("replicant", "drop", second.json["id"], "Site3", "--wait", "--api", names.agents["Site1"].config["api"])
+    assert dropped.status == 0, dropped
+    wait_for(lambda: names.services["Site3"].ask("GET", "/pools?name=x").json["pools"] == [], "the copy at Site3 to be deleted")
+    for site in ("Site1", "Site2"):
+        wait_for(lambda site=site: [[each["site"] for each in one["members"]] for one in names.listed(site)] == [["Site1", "Site2"]],
+                 f"{site} to know of it")
+        assert names.ask(site, "GET", f"/pools/{second.json['id']}").json["id"] == first.json["id"]

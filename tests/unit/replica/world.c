@@ -146,7 +146,7 @@ static void host_execute(void *context, const struct replica_task *task)
 {
 	struct world_site *site = context;
 	struct world_task copy = {.number = task->number, .kind = task->kind, .op = task->op, .first = task->first};
-	if (task->kind != REPLICA_READ_STATE)
+	if (task->kind != REPLICA_READ_STATE && task->kind != REPLICA_READ_COPY && task->kind != REPLICA_LEAVE)
 		copy_text(copy.text, sizeof(copy.text), task->request->head);
 	copy_text(copy.local_id, sizeof(copy.local_id), task->local_id);
 	copy_text(site->secret, sizeof(site->secret), task->request->secret);
@@ -270,6 +270,23 @@ static void read_state(struct world_site *site, const struct world_task *task, s
 	outcome->state_class = world_class("set");
 }
 
+/* As a create that makes it elsewhere. */
+static void read_copy(struct world_site *site, const struct world_task *task, struct replica_outcome *outcome,
+                      char *text)
+{
+	const struct world_item *item = item_of(site, task->local_id);
+	if (!item || site->no_state) {
+		outcome->kind = REPLICA_REFUSED;
+		return;
+	}
+	char name[4] = "";
+	if (item->name)
+		snprintf(name, sizeof(name), " @%c", item->name);
+	snprintf(text, 64, "create %lld%s/%c", (long long)item->value, name, item->mark);
+	outcome->state.head = str_of(text);
+	outcome->state_class = (struct replica_class){.name = STR_INIT("copy")};
+}
+
 static void run_task(struct world_site *site, struct world_task task)
 {
 	char local_id[32] = "", text[64] = "";
@@ -280,6 +297,8 @@ static void run_task(struct world_site *site, struct world_task task)
 		outcome.kind = REPLICA_FAILED;
 	} else if (task.kind == REPLICA_READ_STATE) {
 		read_state(site, &task, &outcome, text);
+	} else if (task.kind == REPLICA_READ_COPY) {
+		read_copy(site, &task, &outcome, text);
 	} else if (task.kind == REPLICA_INQUIRE) {
 		outcome.kind = site->inquiry_blind           ? REPLICA_UNKNOWN
 		               : did_happen(site, task.text) ? REPLICA_ACCEPTED
@@ -296,6 +315,12 @@ static void run_task(struct world_site *site, struct world_task task)
 		outcome.status = 401;
 	} else if (site->mode == SERVICE_LOSES_REQUESTS) {
 		outcome.kind = REPLICA_UNKNOWN;
+	} else if (task.kind == REPLICA_LEAVE) {
+		struct world_item *item = item_of(site, task.local_id);
+		outcome.status = item ? 204 : 404;
+		outcome.kind = item ? REPLICA_ACCEPTED : REPLICA_REFUSED;
+		if (item)
+			item->there = false;
 	} else {
 		outcome.status = apply(site, &task, local_id);
 		if (outcome.status >= 400)
@@ -522,6 +547,27 @@ uint64_t world_give(struct world *world, uint32_t site, uint32_t number)
 	uint64_t ticket = ++world->ticket;
 	replica_give_state(world->sites[site].replica, world_id(number), ticket, world->now);
 	return ticket;
+}
+
+uint64_t world_extend(struct world *world, uint32_t site, uint32_t number, uint32_t to)
+{
+	struct err err = {0};
+	uint64_t ticket = ++world->ticket;
+	struct world_answer *slot = &world->answers[ticket];
+	int code =
+		replica_extend(world->sites[site].replica, world_id(number), world->sites[to].id, ticket, world->now, &err);
+	if (code == 0)
+		return ticket;
+	slot->there = true;
+	slot->answer.code = code;
+	copy_text(slot->text, sizeof(slot->text), str_of(err.text));
+	return ticket;
+}
+
+int world_drop(struct world *world, uint32_t site, uint32_t number, uint32_t who, bool force)
+{
+	struct replica_drop drop = {.site = world->sites[who].id, .force = force};
+	return replica_drop(world->sites[site].replica, world_id(number), &drop, world->now, NULL);
 }
 
 uint64_t world_submit(struct world *world, uint32_t site, const struct replica_submission *submission)

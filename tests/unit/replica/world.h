@@ -124,6 +124,8 @@ struct replica_id world_id(uint32_t number);
 uint64_t world_create(struct world *world, uint32_t site, uint32_t number, uint32_t members, const char *text);
 uint64_t world_ask(struct world *world, uint32_t site, uint32_t number, const char *text);
 uint64_t world_give(struct world *world, uint32_t site, uint32_t number); /* what that site has, to all */
+uint64_t world_extend(struct world *world, uint32_t site, uint32_t number, uint32_t to);
+int world_drop(struct world *world, uint32_t site, uint32_t number, uint32_t who, bool force);
 uint64_t world_submit(struct world *world, uint32_t site, const struct replica_submission *submission);
 struct replica_class world_class(const char *text);
 
