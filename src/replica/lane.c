@@ -473,8 +473,9 @@ static void start_first(struct replica *replica, struct replicant *r)
 	CHECK(code == 0);
 	if (is_ahead(replica, r, submission, &row))
 		return;
-	if (submission->creates)
-		name_set(replica, r); /* the creates of others under this name wait for it */
+	/* The creates of others under this name wait for it. Who has the name keeps it: this one will probably be refused, and leave nothing. */
+	if (submission->creates && !name_holder(replica, r))
+		name_set(replica, r);
 	struct op *op = lane_number(replica, r, buf_str(&submission->content));
 	r->task = (struct task){.what = TASK_FIRST,
 	                        .kind = REPLICA_RUN,

@@ -57,6 +57,27 @@ static struct world *made_apart(uint32_t sites)
 
 /* ---- Scenes ------------------------------------------------------------------------------------------------------------------ */
 
+/* Somebody tries to make x where x is, and is refused. It is not forgotten by that who has the name there. */
+static void test_a_refused_create_takes_no_name(void **state)
+{
+	(void)state;
+	struct world *world = world_new(2);
+	world_cut(world, 1);
+	world_create(world, 0, 2, 3, "create 100 @x/a");
+	world_go(world, SECOND);
+	world_create(world, 1, 1, 3, "create 500 @x/b");
+	world_go(world, SECOND);
+	uint64_t refused = world_create(world, 1, 3, 3, "create 900 @x/c");
+	world_go(world, SECOND);
+	assert_int_equal(world->answers[refused].answer.outcome.kind, REPLICA_REFUSED);
+	assert_rows(world, REPLICA_NAMES, 1);
+	world_cut(world, 0);
+	world_go(world, MINUTE);
+	assert_all(world, 1, 100, 'a');
+	assert_quiet(world);
+	world_free(world);
+}
+
 /* Two sites, apart, make x, and both change it. */
 static void test_two(void **state)
 {
@@ -433,6 +454,7 @@ static void test_session_and_key(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_refused_create_takes_no_name),
 		cmocka_unit_test(test_two),
 		cmocka_unit_test(test_third),
 		cmocka_unit_test(test_order_of_the_loser),
