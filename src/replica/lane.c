@@ -101,6 +101,34 @@ struct step *lane_find(struct replicant *r, uint32_t member, uint32_t number)
 	return NULL;
 }
 
+/* Something that was done here sets all that it would have set. */
+static bool is_made_up_for(struct replicant *r, uint32_t index)
+{
+	const struct order_place *place = &r->sequence.places[index];
+	if (place->fate != ORDER_OBSOLETE)
+		return false;
+	const struct op *by = r->ops[place->by];
+	const struct step *step = lane_find(r, by->member, by->number);
+	return step && step->how == ORDER_DONE;
+}
+
+bool lane_lacks(struct replicant *r, bool undecided)
+{
+	const struct report *report = own_report(r);
+	if (report->exceptions_count > 0)
+		lane_order(r);
+	for (uint32_t i = 0; i < report->exceptions_count; i++) {
+		const struct exception *exception = &report->exceptions[i];
+		const struct step *step = lane_find(r, exception->member, exception->number);
+		bool late = exception->state == REPLICA_PENDING && step && step->how == ORDER_DONE;
+		bool decided = undecided && exception->state == EXCEPTION_DISMISSED;
+		bool known = op_find(r, exception->member, exception->number) != NULL;
+		if (known && !late && !decided && !is_made_up_for(r, op_index(r, exception->member, exception->number)))
+			return true;
+	}
+	return false;
+}
+
 /* What was in doubt, or could not be repeated, and of which nothing can be left: no person need look at it. */
 static void drop_doubts(struct replicant *r)
 {

@@ -6,16 +6,17 @@
  * 3. It is ordered like any other operation. For who issued it, it is done: the state is there already. Two that did the same
  *    at once do no harm.
  *
- * Where an operation was rejected or is in doubt, something is missing from the state: such a member gives its own only if all
- * have something missing. What others have accepted would be lost otherwise.
+ * Where an operation was rejected or is in doubt, something is missing from the state: what others have accepted would be lost with it.
+ * Such a member gives nothing until a person has decided on it: it is run again, and there, if late; or it is let be. Who lacks what a
+ * person let be gives its own only if all lack something, and nobody lacks what may still be done.
  *
  * What was made as another replicant (merge.c) is not given either, unless all have only that.
  *
  * Everybody is stuck: the one that is nearest to E, the first of several, does the same with what it has (it is stuck only once
  * it has run all that it knows).
- * Somebody cannot be reached who has not met the others, or is nearer, or may be: it is waited for. It may have changes of its own users
- * that a state would cover, or the better state, and may be away for no longer than it takes to start. Only after a long patience
- * (`repair_alone_us`) without a word of it one of the others goes on without it; but where a merge has left something foreign, never.
+ * Somebody has not met the others: it is waited for, for as long as it is a member. It may have changes of its own users that a state
+ * would cover. It has met them, is nearer, or may be, and cannot be reached: it is waited for with a long patience (`repair_alone_us`)
+ * without a word of it, since it may be away for no longer than it takes to start; but where a merge has left something foreign, always.
  * A person says whose copy is to be that of all, for instance after one was changed behind our back: 2. and 3. at once, and who
  * asked is answered. A member whose service has the item no more (404) makes it anew: REPLICA_RUN_ANEW, which would not be right
  * twice; so if its outcome is lost it is in doubt.
@@ -97,6 +98,24 @@ static bool has_foreign(const struct replicant *r)
 	return false;
 }
 
+/* Something is missing there, and nobody has said yet that this is to be so: it may still be done. Not where there is no item. */
+static bool is_undecided(const struct report *report)
+{
+	for (uint32_t i = 0; i < report->exceptions_count && report->excepted && report->created; i++)
+		if (report->exceptions[i].state >= REPLICA_REJECTED)
+			return true;
+	return false;
+}
+
+/* A person wants something run again, and that is still due: who had it rejected counts it as seen, so a state without it would lose it. */
+static bool is_redoing(struct replicant *r)
+{
+	struct order_next next = {0};
+	if (r->redo)
+		lane_next(r, &next);
+	return next.action == ORDER_RUN || next.action == ORDER_RERUN;
+}
+
 /* `heard_us`: when one of those was heard last who cannot be reached now, and would be waited for. */
 static enum assessment assess(struct replica *replica, struct replicant *r, uint64_t *heard_us)
 {
@@ -105,7 +124,8 @@ static enum assessment assess(struct replica *replica, struct replicant *r, uint
 	bool needed = false, alone = false, foreign = has_foreign(r);
 	*heard_us = 0;
 	/* What is withheld may be in the state that would be given, and would be issued once more later. */
-	if (own->diverged || r->consistency == REPLICA_WEAK || r->withheld_count > 0 || repair_was_in_vain(r))
+	if (own->diverged || r->consistency == REPLICA_WEAK || r->withheld_count > 0 || repair_was_in_vain(r) ||
+	    (own->created && lane_lacks(r, true)))
 		return REPAIR_NOT;
 	for (uint32_t i = 0; i < r->members_count; i++) {
 		const struct member *member = &r->members[i];
@@ -113,15 +133,17 @@ static enum assessment assess(struct replica *replica, struct replicant *r, uint
 			continue;
 		if (own->foreign && !member->report.foreign)
 			return REPAIR_NOT; /* that one has it as it ought to be, or will */
-		bool met = has_met(r, i);
+		if (!has_met(r, i))
+			return REPAIR_NOT;
 		bool better = is_partial(own) && !is_partial(&member->report),
 			 worse = !is_partial(own) && is_partial(&member->report);
-		if (settled ? better : !own->stuck)
+		if (settled ? better : !own->stuck || (better && !member->report.diverged))
 			return REPAIR_NOT;
-		needed |= met && member->report.stuck && !repair_was_refused(r, &member->report);
+		if (is_partial(own) && is_undecided(&member->report))
+			return REPAIR_NOT;
+		needed |= member->report.stuck && !repair_was_refused(r, &member->report);
 		/* A settled one gives what it has as soon as all have met; who is stuck, if nobody has anything better. */
-		if (met &&
-		    (settled || ((member->report.stuck || worse) && !is_nearer(r, i, r->self)) || member->report.diverged))
+		if (settled || ((member->report.stuck || worse) && !is_nearer(r, i, r->self)) || member->report.diverged)
 			continue;
 		if (foreign || replica->host.reachable(replica->host.context, member->site))
 			return REPAIR_NOT;
@@ -130,7 +152,7 @@ static enum assessment assess(struct replica *replica, struct replicant *r, uint
 		alone = true;
 	}
 	/* A state that is given behind a delete would make it again. */
-	if ((settled && !needed) || (!settled && !own->stuck) || lane_ends_deleted(r))
+	if ((settled && !needed) || (!settled && !own->stuck) || lane_ends_deleted(r) || is_redoing(r))
 		return REPAIR_NOT;
 	if (alone)
 		return REPAIR_ALONE;

@@ -478,6 +478,8 @@ void lane_settle(struct replicant *r);
 void lane_execute(struct replica *replica, struct replicant *r, const struct op_row *row);
 void lane_wait(struct replica *replica, struct replicant *r); /* after a failure */
 bool lane_is_deleted(struct replicant *r);
+/* The effect of something that was to be done here, and not only later than others; `undecided`: a person has not let that be. */
+bool lane_lacks(struct replicant *r, bool undecided);
 bool lane_is_refused(const struct replicant *r); /* its create was rejected here */
 bool lane_is_let_go(struct replicant *r);        /* it is deleted but for here, where a person let it be */
 bool lane_is_closed(struct replicant *r);

@@ -210,7 +210,7 @@ void sync_check(struct replica *replica, struct replicant *r)
 	r->listed = false;
 	if (reported) {
 		own_report(r)->number++;
-		own_report(r)->excepted = own_report(r)->exceptions_count > 0;
+		own_report(r)->excepted = lane_lacks(r, false);
 		r->report_dirty = false;
 		r->lane_dirty = true;
 	}

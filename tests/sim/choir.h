@@ -382,6 +382,10 @@ void choir_adopted(struct choir *choir, struct choir_site *it, const struct choi
 bool choir_look(struct choir_site *it, const struct choir_replicant *of, uint32_t *members, bool *leaving);
 uint32_t choir_members_now(struct choir *choir, const struct choir_replicant *of, bool *leaving);
 
+/* choir_given.c */
+void choir_check_given(struct choir *choir, const struct choir_site *it, const struct choir_replicant *of,
+                       const struct choir_op *given);
+
 /* choir_weak.c */
 void choir_weak_asks(struct choir *choir, const struct choir_action *action);
 void choir_weak_sends(struct choir *choir, uint32_t to, struct str message);

@@ -207,6 +207,8 @@ static void note_op(struct choir *choir, struct choir_site *it, const struct cho
 	choir_token(choir, op->request.token)->op = (uint32_t)(known - of->ops) + 1;
 	if (op->repair && !of->repaired)
 		choir->figures.repairs++;
+	if (op->repair)
+		choir_check_given(choir, it, of, known);
 	of->repaired |= op->repair;
 }
 

@@ -108,6 +108,21 @@ static const struct sim_named_seed choir_named_seeds[] = {
      "there",
      19524, 200},
 	{"what a replace had made needless was forgotten before that lost, by the rules, against an append", 17645, 200},
+	{"who had deleted it, and refused what came after, was waited for to decide on that", 2257, 200},
+	{"a state was given that lacked what others had accepted", 361, 200},
+	{"the same, of a stuck one", 1450, 200},
+};
+
+/* The same with users who add to one name: cheops-sim-replica --vary --rivals --seed SEED --steps STEPS. */
+static const struct sim_named_seed choir_named_rivals[] = {
+	{"who had run something late was taken for lacking it, and got the state of one that lacked more", 127, 200},
+	{"the same, among several", 37, 200},
+	{"each lacked something that others had accepted, and one of them gave its state", 361, 200},
+	{"the same, after two names had become one", 121, 200},
+	{"the same, and it was given several times", 789, 200},
+	{"who was stuck gave its state while another one was away, and covered what that one's users had done", 951, 200},
+	{"the same, of two", 628, 200},
+	{"a create that was refused, as the name was taken, made the site forget who had it", 2932, 200},
 };
 
 #endif

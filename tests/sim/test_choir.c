@@ -330,17 +330,23 @@ static void test_one_name_made_by_several(void **state)
 
 /* ---- Seeds -------------------------------------------------------------------------------------------------------- */
 
+static void run_named(const struct sim_named_seed *named, size_t count, bool rivals)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct choir_options options = choir_options_default(named[i].seed, 2);
+		options.steps = named[i].steps;
+		options.rivals = rivals;
+		choir_options_vary(&options);
+		print_message("# %s\n", named[i].what);
+		must_be_sound(&options);
+	}
+}
+
 static void test_runs_that_failed_once(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof(choir_named_seeds) / sizeof(choir_named_seeds[0]); i++) {
-		const struct sim_named_seed *named = &choir_named_seeds[i];
-		struct choir_options options = choir_options_default(named->seed, 2);
-		options.steps = named->steps;
-		choir_options_vary(&options);
-		print_message("# %s\n", named->what);
-		must_be_sound(&options);
-	}
+	run_named(choir_named_seeds, sizeof(choir_named_seeds) / sizeof(choir_named_seeds[0]), false);
+	run_named(choir_named_rivals, sizeof(choir_named_rivals) / sizeof(choir_named_rivals[0]), true);
 }
 
 int main(void)

@@ -342,6 +342,121 @@ static void test_who_lacks_something_does_not_repair(void **state)
 	}
 }
 
+/* At site 0, `add 10` is run behind `add 100`, which had seen it: that one is stuck, since nothing can be run again. */
+static struct world *world_with_late_one(void)
+{
+	struct world *world = world_new(2);
+	world_create(world, 0, 1, 3, "create 1");
+	world_go(world, 10 * SECOND);
+	world->sites[0].mode = SERVICE_REFUSE;
+	uint64_t late = world_ask(world, 1, 1, "add 10");
+	world_go(world, 10 * SECOND);
+	world->sites[0].mode = SERVICE_FINE;
+	world_ask(world, 0, 1, "add 100");
+	world_go(world, 10 * SECOND);
+	judge(world, 0, late, REPLICA_RETRY);
+	return world;
+}
+
+/* What was run late is there. Who lacks something that others have accepted does not give its state. */
+static void test_what_was_done_late_is_not_missing(void **state)
+{
+	(void)state;
+	struct world *world = world_with_late_one();
+	world_go(world, 100000);
+	assert_true(look_at(world, 1, 0).stuck);
+	world->sites[1].mode = SERVICE_REFUSE;
+	uint64_t other = world_ask(world, 0, 1, "add 1000");
+	world_go(world, SECOND / 10);
+	assert_int_equal(state_of(world, 1, other, 1), REPLICA_REJECTED);
+	assert_int_equal(count_repairs(world), 0);
+	world->sites[1].mode = SERVICE_FINE;
+	world_go(world, 60 * SECOND);
+	assert_int_equal(count_repairs(world), 1);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(world_item(world, i, 1)->value, 1111);
+	assert_nothing_pending(world);
+	world_free(world);
+}
+
+/* Each lacks something that the other one has: whoever gave its state would take that from all. People decide first. */
+static void test_nobody_gives_while_all_lack_something(void **state)
+{
+	(void)state;
+	struct world *world = world_with_late_one();
+	world->sites[0].mode = world->sites[1].mode = SERVICE_FINE;
+	world_go(world, 100000);
+	world->sites[1].mode = SERVICE_REFUSE;
+	uint64_t here = world_ask(world, 0, 1, "add 1000");
+	world_go(world, SECOND / 10);
+	world->sites[0].mode = SERVICE_REFUSE;
+	world->sites[1].mode = SERVICE_FINE;
+	uint64_t there = world_ask(world, 1, 1, "add 10000");
+	world_go(world, SECOND / 10);
+	world->sites[0].mode = SERVICE_FINE;
+	world_go(world, 600 * SECOND);
+	assert_int_equal(state_of(world, 1, here, 1), REPLICA_REJECTED);
+	assert_int_equal(state_of(world, 0, there, 0), REPLICA_REJECTED);
+	assert_int_equal(count_repairs(world), 0);
+	assert_int_equal(world_item(world, 0, 1)->value, 1111);
+	assert_int_equal(world_item(world, 1, 1)->value, 10111);
+	judge(world, 1, here, REPLICA_RETRY);
+	judge(world, 0, there, REPLICA_RETRY);
+	world_go(world, 60 * SECOND);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(world_item(world, i, 1)->value, 11111);
+	assert_nothing_pending(world);
+	world_free(world);
+}
+
+/* A member that is away may have changes of its own users: a state that is given meanwhile would come after them. */
+static void test_who_has_not_met_is_waited_for(void **state)
+{
+	(void)state;
+	struct world *world = world_with_late_one();
+	world_cut(world, 1);
+	world->sites[1].unreachable = true;
+	world_ask(world, 1, 1, "add 10000");
+	world_go(world, SECOND);
+	world_ask(world, 0, 1, "add 1000");
+	world_go(world, 3600u * (uint64_t)SECOND);
+	assert_int_equal(count_repairs(world), 0);
+	world->sites[1].unreachable = false;
+	world_cut(world, 0);
+	world_met(world);
+	world_go(world, 120 * SECOND);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(world_item(world, i, 1)->value, 11111);
+	assert_nothing_pending(world);
+	world_free(world);
+}
+
+/* A delete loses against a `set` that one service refuses: there the item is gone. That the `set` is rejected there is shown for as long as
+ * this is why, though a later one has set all that it would have set. */
+static void test_why_it_is_gone_is_not_forgotten(void **state)
+{
+	(void)state;
+	struct world *world = world_new(2);
+	world->rules.delete_loses = true;
+	world_create(world, 0, 1, 3, "create 1");
+	world_go(world, 10 * SECOND);
+	world->sites[1].hold_tasks = true;
+	uint64_t set = world_ask(world, 0, 1, "set 50");
+	world_go(world, SECOND);
+	world_ask(world, 1, 1, "set 60");
+	world_ask(world, 1, 1, "delete");
+	world->sites[1].mode = SERVICE_REFUSE;
+	world_run_task(world, 1);
+	world->sites[1].mode = SERVICE_FINE;
+	world->sites[1].hold_tasks = false;
+	world_go(world, 120 * SECOND);
+	assert_int_equal(world_item(world, 0, 1)->value, 60);
+	assert_false(world->sites[1].items[0].there);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(state_of(world, i, set, 1), REPLICA_REJECTED);
+	world_free(world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -353,6 +468,10 @@ int main(void)
 		cmocka_unit_test(test_happened_before_a_delete),
 		cmocka_unit_test(test_what_lost_against_a_doubt),
 		cmocka_unit_test(test_two_agree_on_who_lacks_something),
+		cmocka_unit_test(test_what_was_done_late_is_not_missing),
+		cmocka_unit_test(test_nobody_gives_while_all_lack_something),
+		cmocka_unit_test(test_who_has_not_met_is_waited_for),
+		cmocka_unit_test(test_why_it_is_gone_is_not_forgotten),
 		cmocka_unit_test(test_who_lacks_something_does_not_repair),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
