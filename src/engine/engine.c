@@ -213,8 +213,10 @@ int engine_commit(struct engine *engine)
 {
 	if (engine->session && engine->failure.code == 0)
 		engine_blobs_sync(engine, &engine->failure);
-	if (engine_journal_commit(engine))
+	if (engine_journal_commit(engine)) {
+		engine_overlay_publish(engine);
 		return 0;
+	}
 	engine_journal_settle(engine);
 	struct store_session *session = engine->session;
 	engine->session = NULL;
@@ -223,6 +225,7 @@ int engine_commit(struct engine *engine)
 	else if (session)
 		store_commit(session, &engine->failure);
 	engine_journal_settled(engine, engine->failure.code == 0);
+	engine_overlay_settled(engine, engine->failure.code == 0);
 	engine->commit_failures += engine->failure.code != 0;
 	return engine->failure.code;
 }
@@ -552,6 +555,7 @@ static void release(struct engine *engine)
 		http_loop_free(engine->loop);
 	pthread_mutex_destroy(&engine->spools_lock);
 	engine_journal_close(engine);
+	engine_overlay_close(engine);
 	if (engine->soon.fd >= 0)
 		close(engine->soon.fd);
 	if (engine->blobs >= 0)
@@ -577,6 +581,7 @@ int engine_open(struct engine **out, const struct engine_options *options, struc
 	engine->blobs = -1;
 	engine->soon.fd = -1;
 	pthread_mutex_init(&engine->spools_lock, NULL);
+	engine_overlay_open(engine);
 	struct store_options store = {
 		.schema = &engine_schema, .folder = options->folder, .bytes_most = options->bytes_most};
 	int code = trust_box_new(&engine->box, options->key, err);

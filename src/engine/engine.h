@@ -14,7 +14,8 @@
  *   the service cannot be reached, or answers 4xx    its answer is the user's; nothing of the operation stays
  *   the agent is killed between 3 and 5              what had been sent is found out at the next start (in doubt)
  *
- * Data-plane loops read ids from the store themselves (engine_find()): they never wait for this thread.
+ * Data-plane loops read ids from the store themselves (engine_find()), and from memory what it does not have yet (overlay.c): they
+ * never wait for this thread.
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H

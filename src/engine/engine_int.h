@@ -256,6 +256,18 @@ struct journal {
 	struct http_timer timer;
 };
 
+enum { ENGINE_OVERLAYS = 2 };
+
+/* See overlay.c. */
+struct overlay {
+	pthread_rwlock_t lock;
+	atomic_bool any; /* rows are published; any thread reads */
+	struct map rows[ENGINE_OVERLAYS];
+	struct buf *types;
+	uint32_t types_count;
+	struct overlay_row *noted, **last; /* since the last commit, of the engine's thread */
+};
+
 struct engine {
 	struct engine_options options;
 	struct store *store;
@@ -287,6 +299,7 @@ struct engine {
 	bool news_held;     /* operations whose users are answered already, and of which others are to hear */
 
 	struct journal journal;
+	struct overlay overlay;
 
 	struct ticket *tickets;
 	uint64_t tickets_made;
@@ -364,6 +377,27 @@ void engine_journal_remove(struct engine *engine, enum replica_table table, stru
 bool engine_journal_commit(struct engine *engine);
 void engine_journal_settle(struct engine *engine);
 void engine_journal_settled(struct engine *engine, bool done);
+
+/* overlay.c: what others look up, and the store does not have yet. */
+void engine_overlay_open(struct engine *engine);
+void engine_overlay_close(struct engine *engine);
+/* Before a row is put or (NULL) removed, which the journal is going to have. */
+void engine_overlay_note(struct engine *engine, enum replica_table table, struct str key, const struct str *row);
+void engine_overlay_publish(struct engine *engine);            /* the journal has it */
+void engine_overlay_settled(struct engine *engine, bool done); /* the store has it; or all that was put is lost */
+
+/* What is committed last, in any thread: of the tables replicants and locals. */
+struct look {
+	struct overlay *overlay; /* NULL: nothing is in it */
+	struct store_session *session;
+};
+
+bool engine_look_begin(struct engine *engine, struct look *look);
+void engine_look_end(struct look *look);
+/* The row is a slice, until the end. */
+bool engine_look_get(const struct look *look, enum replica_table table, struct str key, struct str *row);
+/* What the keys of locals begin with, of those that the store may not have: service and type. False: there are no more. */
+bool engine_look_type(const struct look *look, uint32_t index, struct str *type);
 
 /* Takes a target apart. */
 struct glue_request engine_request_of(struct str service, struct str method, struct str target,

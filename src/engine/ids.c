@@ -1,6 +1,6 @@
 /* Ids: what stands for what. Users and other sites say meta-ids, the services here their own.
  *
- * Everything is read from what was committed last, so any thread may ask.
+ * Everything is read from what was committed last (overlay.c), so any thread may ask.
  */
 #include "engine/engine_int.h"
 
@@ -9,14 +9,14 @@
 /* ---- Looking up -------------------------------------------------------------------------------------------------- */
 
 /* The replicant's row says which local id it has here. An alias leads to another one, which may be one too. */
-static bool read_replicant(struct engine *engine, struct store_session *session, struct engine_found *found)
+static bool read_replicant(struct engine *engine, const struct look *look, struct engine_found *found)
 {
 	struct replica_here here = {.alias = true, .other = found->id};
 	for (int i = 0; i <= LIMIT_REPLICA_ALIASES && here.alias; i++) {
 		struct str row;
 		found->id = here.other;
-		if (store_get(session, REPLICA_REPLICANTS, str_make((const char *)found->id.bytes, sizeof(found->id.bytes)),
-		              &row, NULL) != 0 ||
+		if (!engine_look_get(look, REPLICA_REPLICANTS, str_make((const char *)found->id.bytes, sizeof(found->id.bytes)),
+		                     &row) ||
 		    replica_here_parse(row, engine->options.self, &here, NULL) != 0)
 			return false;
 	}
@@ -33,7 +33,7 @@ static bool is_short(struct str text)
 	return text.length <= LIMIT_REPLICA_NAME_BYTES;
 }
 
-static bool find_local(struct store_session *session, const struct engine_name *name, struct engine_found *found)
+static bool find_local(const struct look *look, const struct engine_name *name, struct engine_found *found)
 {
 	struct buf key = {0};
 	struct str row;
@@ -41,20 +41,19 @@ static bool find_local(struct store_session *session, const struct engine_name *
 		return false;
 	replica_local_key(&(struct replica_local){name->service, name->type, name->collection, name->id}, &key);
 	bool known =
-		store_get(session, REPLICA_LOCALS, buf_str(&key), &row, NULL) == 0 && replica_local_parse(row, &found->id) == 0;
+		engine_look_get(look, REPLICA_LOCALS, buf_str(&key), &row) && replica_local_parse(row, &found->id) == 0;
 	buf_free(&key);
 	return known;
 }
 
 bool engine_find(struct engine *engine, const struct engine_name *name, struct engine_found *found)
 {
-	struct store_session *session;
-	if (name->id.length == 0 || !is_short(name->id) || !engine_has_any(engine) ||
-	    store_begin_read(engine->store, &session, NULL) != 0)
+	struct look look;
+	if (name->id.length == 0 || !is_short(name->id) || !engine_has_any(engine) || !engine_look_begin(engine, &look))
 		return false;
-	found->by_meta_id = replica_id_parse(name->id, &found->id) && read_replicant(engine, session, found);
-	bool known = found->by_meta_id || (find_local(session, name, found) && read_replicant(engine, session, found));
-	store_abort(session);
+	found->by_meta_id = replica_id_parse(name->id, &found->id) && read_replicant(engine, &look, found);
+	bool known = found->by_meta_id || (find_local(&look, name, found) && read_replicant(engine, &look, found));
+	engine_look_end(&look);
 	return known;
 }
 
@@ -63,24 +62,32 @@ bool engine_has_any(const struct engine *engine)
 	return atomic_load_explicit(&engine->any, memory_order_relaxed);
 }
 
-bool engine_has_type(struct engine *engine, struct str service, struct str type)
+/* In the store. One whose last row is removed, and that the store still has, counts: whoever asks looks closer. */
+static bool is_stored(const struct look *look, struct str prefix)
 {
-	struct store_session *session;
 	struct store_cursor *cursor;
 	struct store_row row;
+	struct store_range range = {.table = REPLICA_LOCALS, .index = -1, .prefix = prefix};
+	if (store_scan(look->session, &range, &cursor, NULL) != 0)
+		return false;
+	bool found = store_next(cursor, &row, NULL) > 0;
+	store_cursor_free(cursor);
+	return found;
+}
+
+bool engine_has_type(struct engine *engine, struct str service, struct str type)
+{
+	struct look look;
 	struct buf prefix = {0};
-	bool found = false;
-	if (!engine_has_any(engine) || !is_short(service) || !is_short(type) ||
-	    store_begin_read(engine->store, &session, NULL) != 0)
+	struct str new;
+	if (!engine_has_any(engine) || !is_short(service) || !is_short(type) || !engine_look_begin(engine, &look))
 		return false;
 	replica_local_prefix(service, type, &prefix);
-	struct store_range range = {.table = REPLICA_LOCALS, .index = -1, .prefix = buf_str(&prefix)};
-	if (store_scan(session, &range, &cursor, NULL) == 0) {
-		found = store_next(cursor, &row, NULL) > 0;
-		store_cursor_free(cursor);
-	}
+	bool found = is_stored(&look, buf_str(&prefix));
+	for (uint32_t i = 0; !found && engine_look_type(&look, i, &new); i++)
+		found = str_equal(new, buf_str(&prefix));
 	buf_free(&prefix);
-	store_abort(session);
+	engine_look_end(&look);
 	return found;
 }
 
@@ -142,28 +149,53 @@ static struct str after_service(struct str type)
 	return taken < type.length ? str_make(type.at + taken, type.length - taken) : STR("");
 }
 
+/* What a key of locals begins with. */
+static bool split_type(struct str key, struct buf *service, struct buf *type)
+{
+	size_t first = key.length > 0 ? (unsigned char)key.at[0] : 0;
+	size_t second = key.length > first + 1 ? (unsigned char)key.at[first + 1] : 0;
+	buf_clear(service);
+	buf_clear(type);
+	if (key.length < first + second + 2)
+		return false;
+	buf_put(service, str_make(key.at + 1, first));
+	buf_put(type, str_make(key.at + first + 2, second));
+	return true;
+}
+
 /* The first row from `from` on, with the service and the type in its key; false: there is none. */
 static bool next_type(struct store_session *session, struct str from, struct buf *service, struct buf *type)
 {
 	struct store_cursor *cursor;
 	struct store_row row;
 	struct store_range range = {.table = REPLICA_LOCALS, .index = -1, .from = from};
-	bool found = false;
 	if (store_scan(session, &range, &cursor, NULL) != 0)
 		return false;
-	buf_clear(service);
-	buf_clear(type);
-	if (store_next(cursor, &row, NULL) > 0) {
-		size_t first = row.key.length > 0 ? (unsigned char)row.key.at[0] : 0;
-		size_t second = row.key.length > first + 1 ? (unsigned char)row.key.at[first + 1] : 0;
-		found = row.key.length >= first + second + 2;
-		if (found) {
-			buf_put(service, str_make(row.key.at + 1, first));
-			buf_put(type, str_make(row.key.at + first + 2, second));
-		}
-	}
+	bool found = store_next(cursor, &row, NULL) > 0 && split_type(row.key, service, type);
 	store_cursor_free(cursor);
 	return found;
+}
+
+/* Who has that id, of the types that may be meant. */
+struct any {
+	const struct engine_to_meta *to;
+	const struct look *look;
+	const struct glue_type *wanted;
+	struct str id;
+	struct engine_found *found; /* the first */
+	uint32_t count;
+};
+
+static void try_type(struct any *any, struct str service, struct str type)
+{
+	struct str pattern = any->wanted ? glue_type_name(any->wanted) : STR("*.{any}");
+	bool one_service = any->wanted && !str_equal(service_of(pattern), STR("*"));
+	struct str wanted_service = one_service ? service_of(pattern) : any->wanted ? any->to->own.service : service;
+	struct engine_name name = {.service = service, .type = type, .id = any->id};
+	struct engine_found one;
+	if (str_equal(service, wanted_service) && fits(after_service(pattern), after_service(type)) &&
+	    find_local(any->look, &name, &one) && read_replicant(any->to->engine, any->look, &one) && any->count++ == 0)
+		*any->found = one;
 }
 
 /* A reference to a type that is not known for sure: each of those that have replicas here is asked. Is the id that of two, nobody
@@ -171,33 +203,29 @@ static bool next_type(struct store_session *session, struct str from, struct buf
 static bool find_any(const struct engine_to_meta *to, const struct glue_type *wanted, struct str id,
                      struct engine_found *found)
 {
-	struct store_session *session;
+	struct look look;
 	struct buf service = {0}, type = {0}, from = {0};
-	struct str pattern = wanted ? glue_type_name(wanted) : STR("*.{any}");
-	bool one_service = wanted && !str_equal(service_of(pattern), STR("*"));
-	uint32_t count = 0;
-	if (!is_short(id) || id.length == 0 || !engine_has_any(to->engine) ||
-	    store_begin_read(to->engine->store, &session, NULL) != 0)
+	struct any any = {.to = to, .look = &look, .wanted = wanted, .id = id, .found = found};
+	struct str new;
+	if (!is_short(id) || id.length == 0 || !engine_has_any(to->engine) || !engine_look_begin(to->engine, &look))
 		return false;
-	for (uint32_t i = 0; i < LIMIT_ENGINE_TYPES && next_type(session, buf_str(&from), &service, &type); i++) {
-		struct engine_name name = {.service = buf_str(&service), .type = buf_str(&type), .id = id};
-		struct str wanted_service = one_service ? service_of(pattern) : wanted ? to->own.service : name.service;
-		struct engine_found one;
-		if (str_equal(name.service, wanted_service) && fits(after_service(pattern), after_service(name.type)) &&
-		    find_local(session, &name, &one) && read_replicant(to->engine, session, &one) && count++ == 0)
-			*found = one;
+	for (uint32_t i = 0; i < LIMIT_ENGINE_TYPES && next_type(look.session, buf_str(&from), &service, &type); i++) {
+		try_type(&any, buf_str(&service), buf_str(&type));
 		buf_clear(&from);
 		replica_local_prefix(buf_str(&service), buf_str(&type), &from);
 		/* Past all of this type. */
 		while (from.length < LIMIT_STORE_KEY_BYTES)
 			buf_put_char(&from, (char)0xff);
 	}
+	for (uint32_t i = 0; i < LIMIT_ENGINE_TYPES && engine_look_type(&look, i, &new); i++)
+		if (!is_stored(&look, new) && split_type(new, &service, &type))
+			try_type(&any, buf_str(&service), buf_str(&type));
 	found->by_meta_id = false;
-	store_abort(session);
+	engine_look_end(&look);
 	buf_free(&service);
 	buf_free(&type);
 	buf_free(&from);
-	return count == 1;
+	return any.count == 1;
 }
 
 /* By the path up to it, which says of which type it is and in which collection. */

@@ -4,11 +4,10 @@
  * Most of what an operation changes (its row, its lane, who was told) nobody reads but src/replica, in this thread. So:
  *   1. rows are put into the store's session as ever, and are noted here too, as they are stored: sealed where they are
  *   2. at a commit the notes are written behind those of the commit before, and synced: now they are durable. The session goes on
- *   3. after SETTLE_MS, when the file is full, or when something changed that others read (local ids and names, which replicants
- *      there are, blobs), the session itself is committed, with all that was noted. With it goes the number of the next generation:
+ *   3. after SETTLE_MS, when the file is full, or when something changed that others read in the store (blobs), the session itself is committed, with all that was noted. With it goes the number of the next generation:
  *      the file then begins anew, and what is in it from before is of the past
  *   4. whoever starts reads the generation from the store, and puts what the journal has of it into the session, before anything else
- * Nothing is ever read from the file but then.
+ * Nothing is ever read from the file but then. What the data plane looks up, and only the journal has, is in memory (overlay.c).
  *
  * What goes wrong:
  *   killed, or the power goes          while notes are written: they are not whole, and count as never written; nobody was answered.
@@ -78,12 +77,12 @@ static bool is_seen(struct engine *engine, struct str key, struct str row)
 
 void engine_journal_look(struct engine *engine, enum replica_table table, struct str key, const struct str *row)
 {
-	if (!engine->journal.on || engine->journal.seen)
+	if (!engine->journal.on || engine->journal.broken || engine->journal.seen)
 		return;
-	if (table == REPLICA_REPLICANTS)
-		engine->journal.seen = !row || is_seen(engine, key, *row);
-	else
-		engine->journal.seen = table == REPLICA_LOCALS || table == REPLICA_NAMES || table == REPLICA_BLOBS;
+	if (table == REPLICA_BLOBS)
+		engine->journal.seen = true;
+	else if (table == REPLICA_LOCALS || (table == REPLICA_REPLICANTS && (!row || is_seen(engine, key, *row))))
+		engine_overlay_note(engine, table, key, row);
 }
 
 /* ---- Commits --------------------------------------------------------------------------------------------------------- */

@@ -4,6 +4,8 @@
 #include "base/check.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -58,7 +60,20 @@ static void what_was_committed_survives(void **state)
 	life_remove(&life);
 }
 
-static void what_others_read_is_in_the_store_at_once(void **state)
+/* What the data plane finds. */
+static bool is_found(struct life *life, enum replica_table table, const char *key, const char *row)
+{
+	struct look look;
+	struct str found;
+	assert_true(engine_look_begin(&life->engine, &look));
+	bool there = engine_look_get(&look, table, str_of(key), &found);
+	if (there)
+		assert_true(str_equal(found, str_of(row)));
+	engine_look_end(&look);
+	return there;
+}
+
+static void what_others_read_in_the_store_is_there_at_once(void **state)
 {
 	(void)state;
 	struct life life;
@@ -66,16 +81,119 @@ static void what_others_read_is_in_the_store_at_once(void **state)
 	life_begin(&life);
 	put(&life, REPLICA_OPERATIONS, "a", "one");
 	assert_int_equal(engine_commit(&life.engine), 0);
-	put(&life, REPLICA_LOCALS, "l", "id");
+	put(&life, REPLICA_BLOBS, "b", "here");
 	assert_int_equal(engine_commit(&life.engine), 0);
-	assert_true(others_see(&life, REPLICA_LOCALS, "l") && others_see(&life, REPLICA_OPERATIONS, "a"));
+	assert_true(others_see(&life, REPLICA_BLOBS, "b") && others_see(&life, REPLICA_OPERATIONS, "a"));
 	assert_int_equal(life.engine.journal.at, 0); /* the next generation */
+	life_crash(&life);
+	life_remove(&life);
+}
+
+/* Ids are found as soon as they are committed, wherever they are by then; not before. */
+static void what_is_looked_up_is_found_at_once(void **state)
+{
+	(void)state;
+	struct life life;
+	life_new(&life);
+	life_begin(&life);
+	put(&life, REPLICA_LOCALS, "l", "id");
+	put(&life, REPLICA_REPLICANTS, "r", "a new one");
+	assert_false(is_found(&life, REPLICA_LOCALS, "l", ""));
+	assert_int_equal(engine_commit(&life.engine), 0);
+	assert_false(others_see(&life, REPLICA_LOCALS, "l")); /* in the journal, and not in the store */
+	assert_true(is_found(&life, REPLICA_LOCALS, "l", "id") && is_found(&life, REPLICA_REPLICANTS, "r", "a new one"));
+	put(&life, REPLICA_LOCALS, "l", "another");
+	assert_true(is_found(&life, REPLICA_LOCALS, "l", "id"));
+	assert_int_equal(engine_commit(&life.engine), 0);
+	assert_true(is_found(&life, REPLICA_LOCALS, "l", "another"));
+	life.engine.journal.seen = true; /* it is time */
+	assert_int_equal(engine_commit(&life.engine), 0);
+	assert_true(others_see(&life, REPLICA_LOCALS, "l") && is_found(&life, REPLICA_LOCALS, "l", "another"));
 	engine_row_remove(&life.engine, REPLICA_LOCALS, STR("l"));
 	assert_int_equal(engine_commit(&life.engine), 0);
-	assert_false(others_see(&life, REPLICA_LOCALS, "l"));
-	put(&life, REPLICA_REPLICANTS, "r", "a new one");
-	assert_int_equal(engine_commit(&life.engine), 0);
-	assert_true(others_see(&life, REPLICA_REPLICANTS, "r"));
+	assert_true(others_see(&life, REPLICA_LOCALS, "l"));
+	assert_false(is_found(&life, REPLICA_LOCALS, "l", ""));
+	life_crash(&life);
+	life_begin(&life);
+	assert_false(is_found(&life, REPLICA_LOCALS, "l", ""));
+	assert_true(is_found(&life, REPLICA_REPLICANTS, "r", "a new one"));
+	life_crash(&life);
+	life_remove(&life);
+}
+
+/* Those of which the store has none yet. */
+static void types_are_known_at_once(void **state)
+{
+	(void)state;
+	struct life life;
+	struct buf key = {0};
+	life_new(&life);
+	life_begin(&life);
+	replica_local_key(&(struct replica_local){STR("image"), STR("image.image"), STR(""), STR("17")}, &key);
+	engine_row_put(&life.engine, REPLICA_REPLICANTS, STR("r"), STR("x")); /* there is one */
+	engine_row_put(&life.engine, REPLICA_LOCALS, buf_str(&key), STR("id"));
+	assert_false(engine_has_type(&life.engine, STR("image"), STR("image.image")));
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(engine_commit(&life.engine), 0);
+		assert_true(engine_has_type(&life.engine, STR("image"), STR("image.image")));
+		assert_false(engine_has_type(&life.engine, STR("image"), STR("image.images")));
+		engine_row_put(&life.engine, REPLICA_META, STR("any"), STR("x"));
+		life.engine.journal.seen = true;
+	}
+	buf_free(&key);
+	life_crash(&life);
+	life_remove(&life);
+}
+
+/* Whoever looks while it is committed, to the journal or to the store, finds what was committed before, always. */
+struct looker {
+	struct life *life;
+	atomic_uint committed;
+	atomic_bool stop;
+	unsigned looked, missed;
+};
+
+static void *look_on(void *context)
+{
+	struct looker *looker = context;
+	while (!atomic_load(&looker->stop)) {
+		unsigned last = atomic_load(&looker->committed);
+		struct look look;
+		struct str row;
+		char text[16] = "";
+		if (!engine_look_begin(&looker->life->engine, &look))
+			continue;
+		bool there = engine_look_get(&look, REPLICA_LOCALS, STR("l"), &row) && row.length < sizeof(text);
+		if (there)
+			memcpy(text, row.at, row.length);
+		engine_look_end(&look);
+		looker->missed += last > 0 && (!there || (unsigned)atoi(text) < last);
+		looker->looked++;
+	}
+	return NULL;
+}
+
+static void who_looks_meanwhile(void **state)
+{
+	(void)state;
+	struct life life;
+	life_new(&life);
+	life_begin(&life);
+	struct looker looker = {.life = &life};
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, look_on, &looker), 0);
+	for (unsigned i = 1; i <= 3000; i++) {
+		char row[16];
+		snprintf(row, sizeof(row), "%u", i);
+		put(&life, REPLICA_LOCALS, "l", row);
+		life.engine.journal.seen |= i % 3 == 0;
+		assert_int_equal(engine_commit(&life.engine), 0);
+		atomic_store(&looker.committed, i);
+	}
+	atomic_store(&looker.stop, true);
+	pthread_join(thread, NULL);
+	assert_true(looker.looked > 0);
+	assert_int_equal(looker.missed, 0);
 	life_crash(&life);
 	life_remove(&life);
 }
@@ -91,7 +209,7 @@ static void half_a_commit_is_none(void **state)
 	for (int damaged = 0; damaged < 60; damaged += 7) {
 		life_begin(&life);
 		engine_row_remove(&life.engine, REPLICA_OUTBOX, STR("second"));
-		put(&life, REPLICA_LOCALS, "l", "settled"); /* the next generation */
+		put(&life, REPLICA_BLOBS, "b", "settled"); /* the next generation */
 		assert_int_equal(engine_commit(&life.engine), 0);
 		put(&life, REPLICA_OUTBOX, "first", "1");
 		assert_int_equal(engine_commit(&life.engine), 0);
@@ -213,9 +331,15 @@ static void any_order(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_committed_survives),   cmocka_unit_test(what_others_read_is_in_the_store_at_once),
-		cmocka_unit_test(half_a_commit_is_none),         cmocka_unit_test(more_than_it_holds),
-		cmocka_unit_test(what_cannot_be_read_is_no_end), cmocka_unit_test(any_order),
+		cmocka_unit_test(what_was_committed_survives),
+		cmocka_unit_test(what_others_read_in_the_store_is_there_at_once),
+		cmocka_unit_test(what_is_looked_up_is_found_at_once),
+		cmocka_unit_test(types_are_known_at_once),
+		cmocka_unit_test(who_looks_meanwhile),
+		cmocka_unit_test(half_a_commit_is_none),
+		cmocka_unit_test(more_than_it_holds),
+		cmocka_unit_test(what_cannot_be_read_is_no_end),
+		cmocka_unit_test(any_order),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
