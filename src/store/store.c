@@ -440,11 +440,12 @@ static int put_row(struct store_session *session, uint32_t table, struct str key
 
 int store_put(struct store_session *session, uint32_t table, struct str key, struct str row, struct err *err)
 {
-	char shown[KEY_SHOWN_BYTES];
-	const char *name = table_of(session, table)->name;
-	key_shown(key, shown); /* before: see row_key() */
+	char before[KEY_SHOWN_BYTES]; /* see row_key(). What is longer is not shown as a whole */
+	size_t length = key.length < sizeof(before) ? key.length : sizeof(before);
+	if (length > 0)
+		memcpy(before, key.at, length);
 	int code = put_row(session, table, key, row, err);
-	return code ? err_context(err, code, "table `%s`, key %s", name, shown) : 0;
+	return code ? row_context(err, code, table_of(session, table), str_make(before, length)) : 0;
 }
 
 static int delete_row(struct store_session *session, uint32_t table, struct str key, struct err *err)

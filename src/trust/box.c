@@ -11,14 +11,16 @@
 #include <openssl/rand.h>
 #include <stdlib.h>
 
-enum { NONCE_BYTES = 12, TAG_BYTES = 16 };
+enum { NONCE_BYTES = 12, TAG_BYTES = 16, NONCES = 100 };
 
 _Static_assert((int)TRUST_BOX_EXTRA_BYTES == (int)NONCE_BYTES + (int)TAG_BYTES, "what a box adds");
 
 /* The key is expanded once, for each direction; a box then costs a nonce. To fetch the cipher and set the key for each took
- * longer than a whole row. */
+ * longer than a whole row; so did a nonce that was drawn alone: they are drawn a hundred at a time. */
 struct trust_box {
 	EVP_CIPHER_CTX *seals, *opens;
+	unsigned char nonces[NONCES][NONCE_BYTES];
+	unsigned nonces_left;
 };
 
 int trust_box_key_make(struct buf *key, struct err *err)
@@ -57,16 +59,27 @@ void trust_box_free(struct trust_box *box)
 	free(box);
 }
 
+/* Each is used once. */
+static const unsigned char *next_nonce(struct trust_box *box)
+{
+	if (box->nonces_left == 0) {
+		bool good = RAND_bytes(box->nonces[0], sizeof(box->nonces)) == 1;
+		CHECK(good);
+		box->nonces_left = NONCES;
+	}
+	return box->nonces[--box->nonces_left];
+}
+
 void trust_box_seal(struct trust_box *box, struct str about, struct str bytes, struct buf *out)
 {
-	unsigned char nonce[NONCE_BYTES], tag[TAG_BYTES];
+	const unsigned char *nonce = next_nonce(box);
+	unsigned char tag[TAG_BYTES];
 	int length = 0;
 	CHECK(bytes.length <= INT32_MAX && about.length <= INT32_MAX);
-	bool good = RAND_bytes(nonce, sizeof(nonce)) == 1 &&
-	            EVP_EncryptInit_ex2(box->seals, NULL, NULL, nonce, NULL) == 1 &&
+	bool good = EVP_EncryptInit_ex2(box->seals, NULL, NULL, nonce, NULL) == 1 &&
 	            EVP_EncryptUpdate(box->seals, NULL, &length, (const unsigned char *)about.at, (int)about.length) == 1;
 	CHECK(good);
-	buf_put(out, str_make((const char *)nonce, sizeof(nonce)));
+	buf_put(out, str_make((const char *)nonce, NONCE_BYTES));
 	size_t start = out->length;
 	buf_put(out, bytes); /* and is made unreadable where it stands */
 	unsigned char *at = (unsigned char *)out->at + start;
