@@ -285,6 +285,8 @@ bool replica_session_met(struct replica *replica, struct str session)
 int replica_here_parse(struct str row, site_id self, struct replica_here *here, struct err *err)
 {
 	struct replicant r = {0};
+	if (here_skim(row, self, here))
+		return 0;
 	int code = head_parse(row, &r, self, err);
 	*here = (struct replica_here){.alias = code == 0 && r.kind == REPLICANT_ALIAS,
 	                              .gone = r.kind == REPLICANT_GONE || r.kind == REPLICANT_LEFT};

@@ -410,6 +410,9 @@ bool read_header(struct reader *reader, struct replicant *r, site_id self);
 void header_take(struct replicant *r, const struct replica_create *create);
 uint32_t members_digest(const struct replicant *r);
 
+/* here.c: what a row that is live says of this site. False: head_parse() has to look at it. */
+bool here_skim(struct str bytes, site_id self, struct replica_here *here);
+
 /* row_small.c */
 int row_version_check(uint8_t version, const char *what, struct err *err); /* ERR_VERSION: it is not read */
 

@@ -449,9 +449,49 @@ static void test_join(void **state)
 	buf_free(&long_one);
 }
 
+/* What is looked up is found without taking the row apart: the same, and nothing where the row is cut short or of another kind. */
+static void test_here(void **state)
+{
+	(void)state;
+	struct buf live = {0}, other = {0};
+	struct replica_here here, parsed;
+	make_replicant(&live);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct replicant *r = replicant_blank();
+		assert_int_equal(head_parse(buf_str(&live), r, members[i], NULL), 0);
+		memset(&here, 0xff, sizeof(here));
+		assert_true(here_skim(buf_str(&live), members[i], &here));
+		assert_false(here.alias || here.gone);
+		assert_int_equal(here.local_id_bytes, own_report(r)->local_id_bytes);
+		assert_memory_equal(here.local_id, own_report(r)->local_id, here.local_id_bytes);
+		assert_int_equal(here.local_id_quoted, i == 1);
+		assert_int_equal(replica_here_parse(buf_str(&live), members[i], &parsed, NULL), 0);
+		assert_int_equal(parsed.local_id_bytes, 2);
+		replicant_end(r);
+	}
+	for (size_t length = 0; length < live.length; length++) {
+		assert_false(here_skim(str_make(live.at, length), members[1], &here));
+		assert_int_equal(replica_here_parse(str_make(live.at, length), members[1], &here, NULL), ERR_CORRUPT);
+	}
+	assert_false(here_skim(buf_str(&live), 0x77, &here));
+	buf_put_char(&live, 'x');
+	assert_false(here_skim(buf_str(&live), members[1], &here));
+	make_gone(&other);
+	assert_false(here_skim(buf_str(&other), members[1], &here));
+	assert_int_equal(replica_here_parse(buf_str(&other), members[1], &here, NULL), 0);
+	assert_true(here.gone);
+	buf_clear(&other);
+	make_alias(&other);
+	assert_int_equal(replica_here_parse(buf_str(&other), members[1], &here, NULL), 0);
+	assert_true(here.alias && id_equal(here.other, reference));
+	buf_free(&live);
+	buf_free(&other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_here),
 		cmocka_unit_test(test_join),
 		cmocka_unit_test(the_bytes_are_those_of_the_protocol),
 		cmocka_unit_test(what_is_cut_short_is_refused),

@@ -1,0 +1,76 @@
+/* What the row of a replicant says of this site, without taking it apart.
+ *
+ * Whoever looks up an id wants a few bytes of the row, and asks for each request. Of one that is live they are found by going over it,
+ * past what has a length; all else (an alias, what is gone, another format, a row that makes no sense) is taken apart by head_parse(), which
+ * also says what is wrong. docs/protocol/replica.md has the bytes. */
+#include "replica/replica_int.h"
+
+static void skip_header(struct reader *row)
+{
+	enum { TABLE = 4 };
+	read_8(row); /* consistency */
+	for (int i = 0; i < 4; i++)
+		read_text(row);
+	uint8_t flags = read_8(row), classes = read_8(row);
+	if (flags & TABLE)
+		read_bytes(row, (size_t)classes * classes);
+}
+
+/* Its place among the members; UINT32_MAX: it is none of them. */
+static uint32_t find_self(struct reader *row, uint32_t count, site_id self)
+{
+	uint32_t at = UINT32_MAX;
+	for (uint32_t i = 0; i < count; i++)
+		if (read_64(row) == self)
+			at = i;
+	return at;
+}
+
+static void skip_exceptions(struct reader *row)
+{
+	uint32_t count = read_16(row);
+	for (uint32_t i = 0; i < count && !row->failed; i++) {
+		read_bytes(row, 1 + 4 + 1 + 2);
+		read_bytes(row, read_16(row));
+	}
+}
+
+/* What is kept of a member, and its report. */
+static struct str skip_member(struct reader *row, uint32_t count, bool *quoted)
+{
+	enum { QUOTED = 2 };
+	read_bytes(row, 1 + 4);
+	if (read_8(row) != 0)
+		read_bytes(row, 4 * (size_t)count);
+	read_32(row);
+	*quoted = read_8(row) & QUOTED;
+	read_bytes(row, 4 + 4 * (size_t)count);
+	struct str local_id = read_text(row);
+	skip_exceptions(row);
+	return local_id;
+}
+
+bool here_skim(struct str bytes, site_id self, struct replica_here *here)
+{
+	struct reader row = reader_of(bytes);
+	uint8_t version = read_8(&row), kind = read_8(&row);
+	if (row.failed || version != REPLICA_ROW_VERSION || kind != REPLICANT_LIVE)
+		return false;
+	read_64(&row);
+	skip_header(&row);
+	uint32_t count = read_8(&row), at = find_self(&row, count, self);
+	if (row.failed || count > LIMIT_REPLICA_MEMBERS || at == UINT32_MAX)
+		return false;
+	read_bytes(&row, 4 * (size_t)count);
+	*here = (struct replica_here){0};
+	for (uint32_t i = 0; i < count; i++) {
+		bool quoted;
+		struct str local_id = skip_member(&row, count, &quoted);
+		if (i != at || row.failed || local_id.length > sizeof(here->local_id))
+			continue;
+		memcpy(here->local_id, local_id.at, local_id.length);
+		here->local_id_bytes = local_id.length;
+		here->local_id_quoted = quoted;
+	}
+	return !row.failed && row.left == 0;
+}
