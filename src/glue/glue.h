@@ -210,6 +210,23 @@ bool glue_operation_opaque(const struct glue_operation *operation);  /* its body
 bool glue_operation_needs_json(const struct glue_operation *operation);
 bool glue_operation_streams(const struct glue_operation *operation); /* its answer never ends: a watch, a log */
 
+/* A facet that can be read and set as a whole, by the same path: a GET, and a PUT that replaces it. */
+struct glue_facet {
+	struct str name;
+	uint32_t number;
+	const struct glue_operation *read;
+	const struct glue_operation *replace;
+	bool opaque;             /* bytes, that nobody looks into: a file. Otherwise it is JSON, and ids may be in it */
+	struct str content_type; /* that the description wants it to be set with; "": it does not say */
+};
+
+uint32_t glue_facets_count(const struct glue_type *type);
+struct str glue_facet_name(const struct glue_type *type, uint32_t number);
+/* False: it cannot be; the item itself neither. */
+bool glue_facet_find(const struct glue_type *type, uint32_t number, struct glue_facet *facet);
+/* Its path, given that of the item. */
+void glue_facet_put(const struct glue_facet *facet, struct str item, struct buf *out);
+
 /* How two concurrent operations of a type are resolved, x before y in T: the description's word or DESIGN 7's default. */
 enum glue_resolution glue_resolve(const struct glue_type *type, const struct glue_operation *x,
                                   const struct glue_operation *y);
