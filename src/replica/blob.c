@@ -3,6 +3,10 @@
  * A blob is needed by operations, one row for each, which says whether the blob is here. One that is not is fetched when the
  * operation comes, and again, from another member, while the operation waits for it. With the last row it is dropped.
  *
+ * The file of a state that is given (repair.c) may well be what this member has already. It is not fetched when it comes: the host is
+ * asked to run the operation, looks whether there is anything to set, and if so says that it needs the blob, by FAILED. From then on it
+ * is one like any other.
+ *
  * The same name again, after a delete: the create waits until the delete was run here, though they are different replicants. Made
  * apart: it waits until they became one (merge.c).
  *
@@ -57,18 +61,26 @@ static site_id choose_source(struct replica *replica, const struct replicant *r,
 	return sources[replica_draw(replica) % count];
 }
 
+/* The host looks first. */
+static bool is_looked_at(const struct op *op)
+{
+	return (op->flags & OP_REPAIR) && op->facet != 0;
+}
+
 void blob_need(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number,
                const struct replica_request *request, bool here)
 {
 	struct replica_op_id op = op_id(r, member, number);
 	struct buf key = {0}, row = {0};
+	const struct op *known = op_find(r, member, number);
+	bool lazily = known && is_looked_at(known);
 	here |= look_at(replica, request->blob).here;
 	blob_key_put(&key, request->blob, &op);
 	blob_row_put(&row, here);
 	replica->host.put(replica->host.context, REPLICA_BLOBS, buf_str(&key), buf_str(&row));
 	buf_free(&key);
 	buf_free(&row);
-	if (!here)
+	if (!here && !lazily)
 		replica->host.fetch(replica->host.context, request->blob, request->blob_bytes,
 		                    choose_source(replica, r, member, number));
 }
@@ -94,10 +106,19 @@ bool blob_is_here(struct replica *replica, struct replicant *r, const struct op 
 {
 	if (request->blob.length == 0 || look_at(replica, request->blob).here)
 		return true;
+	if (is_looked_at(op) && r->retry_us == 0)
+		return true;
 	lane_wait(replica, r);
 	replica->host.fetch(replica->host.context, request->blob, request->blob_bytes,
 	                    choose_source(replica, r, op->member, op->number));
 	return false;
+}
+
+bool blob_is_awaited(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number)
+{
+	struct op_row row;
+	return op_fetch(replica, r, member, number, &row) == 0 && (row.flags & OP_BLOB) &&
+	       !look_at(replica, row.request.blob).here;
 }
 
 struct blob_rows {

@@ -232,7 +232,7 @@ void doubt_recover(struct replica *replica, struct replicant *r)
 	r->lane_dirty = true;
 	if (r->task.what == TASK_FIRST)
 		recover_first(replica, r);
-	else if (r->task.what == TASK_DELIVERED)
+	else if (r->task.what == TASK_DELIVERED && !blob_is_awaited(replica, r, r->task.member, r->task.number))
 		recover_delivered(r);
 	else
 		r->task = (struct task){0};

@@ -5,7 +5,8 @@
  * as well: so every operation that comes from now on has seen it, and its place in E is fixed. `base` has what is forgotten.
  *
  * Where the order of relative operations matters, the last one that can reset the item is kept with what follows it, so that
- * something can be re-run from there; up to a number of them.
+ * something can be re-run from there; up to a number of them. Not where one of them has a blob, which is to go as soon as all have it:
+ * what cannot be re-run is repaired.
  *
  * Gone: the last that counts is a delete, and everybody has settled it. Its id stays for a while (a tombstone), so that a late
  * message does not bring it back. Who may not have heard that we settled it is told GONE until it answers; it can forget it too. */
@@ -139,6 +140,8 @@ static void keep_reset(const struct replicant *r, bool *settled)
 	for (uint32_t i = r->sequence.ops_count; i-- > 0;) {
 		uint32_t index = r->sequence.ops[i];
 		const struct op *op = r->ops[index];
+		if (op->flags & OP_BLOB)
+			return;
 		bool resets =
 			op->facet == 0 && (op->effect == ORDER_REPLACE || (op->effect == ORDER_CREATE && r->rules.create_replays));
 		if (resets && settled[index]) {

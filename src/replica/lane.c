@@ -628,7 +628,7 @@ static const struct op *find_repair(const struct replicant *r)
 	const struct op *last = NULL;
 	for (uint32_t i = 0; i < r->ops_count; i++) {
 		const struct op *op = r->ops[i];
-		if ((op->flags & OP_REPAIR) && r->sequence.places[i].fate == ORDER_COUNTS && !is_done(r, i) &&
+		if ((op->flags & OP_REPAIR) && op->facet == 0 && r->sequence.places[i].fate == ORDER_COUNTS && !is_done(r, i) &&
 		    (!last || op->stamp > last->stamp))
 			last = op;
 	}

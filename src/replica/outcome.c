@@ -230,7 +230,7 @@ static void done(struct replica *replica, struct replicant *r, enum order_done h
 		take_back(r, op);
 		lane_effect(replica, r, op->effect, outcome);
 		lane_made_whole(r, op);
-		if (op->flags & OP_REPAIR)
+		if ((op->flags & OP_REPAIR) && op->facet == 0)
 			lane_undelete(r, op);
 		if (op->effect == ORDER_ADOPT && r->newcomer)
 			members_adopted(r, op);
@@ -262,9 +262,9 @@ static bool is_gone_already(const struct op *op, const struct replica_outcome *o
 /* A state for what was made here, and that the service has no more: somebody deleted it behind our back. */
 static bool is_missing(struct replicant *r, const struct op *op, const struct replica_outcome *outcome)
 {
-	return r->task.kind == REPLICA_RUN && (op->flags & OP_REPAIR) && outcome->kind == REPLICA_REFUSED &&
-	       (outcome->status == 404 || outcome->status == 410) && own_report(r)->created &&
-	       own_report(r)->local_id_bytes > 0;
+	return r->task.kind == REPLICA_RUN && (op->flags & OP_REPAIR) && op->facet == 0 &&
+	       outcome->kind == REPLICA_REFUSED && (outcome->status == 404 || outcome->status == 410) &&
+	       own_report(r)->created && own_report(r)->local_id_bytes > 0;
 }
 
 /* The host may know when it is worth to try again. */

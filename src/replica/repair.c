@@ -17,6 +17,9 @@
  * Somebody has not met the others: it is waited for, for as long as it is a member. It may have changes of its own users that a state
  * would cover. It has met them, is nearer, or may be, and cannot be reached: it is waited for with a long patience (`repair_alone_us`)
  * without a word of it, since it may be away for no longer than it takes to start; but where a merge has left something foreign, always.
+ * Files and other facets are a part of the state: each is an operation of its own, right behind that of the item, on its facet. A
+ * member that has such a file already is told nothing new by it: so its blob is fetched only where the host, which looks, says
+ * that it needs it (blob.c).
  * A person says whose copy is to be that of all, for instance after one was changed behind our back: 2. and 3. at once, and who
  * asked is answered. A member whose service has the item no more (404) makes it anew: REPLICA_RUN_ANEW, which would not be right
  * twice; so if its outcome is lost it is in doubt.
@@ -226,17 +229,27 @@ static uint64_t stamp_behind(struct replica *replica, const struct replicant *r)
 	return last > 0 && last + 1 < now && has_foreign(r) ? last + 1 : now;
 }
 
-static void issue_state(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
+static const struct op *issue_one(struct replica *replica, struct replicant *r, const struct replica_class *class,
+                                  const struct replica_request *request)
 {
 	struct buf content = {0};
-	op_content_put(&content, &outcome->state_class, &outcome->state, OP_REPAIR);
+	op_content_put(&content, class, request, OP_REPAIR);
 	struct op *op = lane_number_at(replica, r, buf_str(&content), stamp_behind(replica, r));
 	buf_free(&content);
 	lane_issue(replica, r, op);
 	lane_append(r, op);
-	r->task.number = op->number;
 	if (r->handled[r->self] + 1 == op->number)
 		r->handled[r->self]++;
+	return op;
+}
+
+/* The item itself first: at a member that has lost it, its facets have nothing to be set on before. */
+static void issue_state(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
+{
+	const struct op *op = issue_one(replica, r, &outcome->state_class, &outcome->state);
+	for (uint32_t i = 0; i < outcome->parts_count; i++)
+		issue_one(replica, r, &outcome->parts[i].class, &outcome->parts[i].request);
+	r->task.number = op->number;
 	replica->counters.repaired++;
 	if (replica->host.event) {
 		struct replica_event event = {.kind = REPLICA_EVENT_REPAIRED, .op = op_id(r, op->member, op->number)};
@@ -321,10 +334,16 @@ static void answer_giver(struct replica *replica, struct replicant *r, const str
 
 /* ---- The state is here -------------------------------------------------------------------------------------------------- */
 
+static bool can_be_issued(const struct replica_class *class, const struct replica_request *request)
+{
+	return class->effect == ORDER_REPLACE && op_check(class, request, NULL) == 0;
+}
+
 void repair_read(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
 {
-	bool fits = outcome->kind == REPLICA_ACCEPTED && outcome->state_class.effect == ORDER_REPLACE &&
-	            op_check(&outcome->state_class, &outcome->state, NULL) == 0;
+	bool fits = outcome->kind == REPLICA_ACCEPTED && can_be_issued(&outcome->state_class, &outcome->state);
+	for (uint32_t i = 0; i < outcome->parts_count && fits; i++)
+		fits = can_be_issued(&outcome->parts[i].class, &outcome->parts[i].request);
 	r->repair_us = 0;
 	if (fits)
 		issue_state(replica, r, outcome);

@@ -145,6 +145,12 @@ enum replica_outcome_kind {
 	REPLICA_UNKNOWN,    /* sent, and no answer, or one that tells nothing: it may have had an effect */
 };
 
+/* A facet of the state of an item: a `replace` that sets it. */
+struct replica_part {
+	struct replica_request request;
+	struct replica_class class;
+};
+
 struct replica_outcome {
 	enum replica_outcome_kind kind;
 	int status;          /* of the service; 0: none */
@@ -157,6 +163,9 @@ struct replica_outcome {
 	const struct replica_request *carried;
 	struct replica_request state; /* READ_STATE: a `replace` that sets it; READ_COPY: a `create` that makes it */
 	struct replica_class state_class;
+	const struct replica_part
+		*parts; /* and its files and other facets: they are issued right behind it, in this order */
+	uint32_t parts_count;
 };
 
 /* How one member stands with an operation. */

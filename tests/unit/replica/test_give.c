@@ -137,6 +137,73 @@ static void test_a_deleted_copy_and_a_crash(void **state)
 	world_free(world);
 }
 
+static void fetch(struct world *world, uint32_t site, char file)
+{
+	char sha[REPLICA_BLOB_BYTES];
+	memset(sha, file, sizeof(sha));
+	world->sites[site].has_blob = file;
+	replica_fetched(world->sites[site].replica, str_make(sha, sizeof(sha)), world->now);
+}
+
+static void assert_file(struct world *world, char file)
+{
+	for (uint32_t i = 0; i < world->sites_count; i++) {
+		assert_int_equal(world_item(world, i, 1)->file, file);
+		assert_int_equal(world_rows(world, i, REPLICA_BLOBS), 0);
+	}
+}
+
+/* Its file comes with it; only who has another one fetches that. */
+static void test_its_file(void **state)
+{
+	(void)state;
+	struct world *world = three("create 23");
+	for (uint32_t i = 0; i < 3; i++)
+		world_item(world, i, 1)->file = i == 1 ? 'g' : 'f';
+	uint64_t ticket = world_give(world, 2, 1);
+	world_go(world, 5 * SECOND);
+	assert_int_equal(answer_to(world, ticket)->outcome.kind, REPLICA_ACCEPTED);
+	assert_int_equal(answer_to(world, ticket)->op.number, 1);
+	assert_int_equal(answer_to(world, ticket)->outcome.parts_count, 1);
+	assert_int_equal(world->sites[0].fetches, 0);
+	assert_true(world->sites[1].fetches > 0);
+	assert_int_equal(world_item(world, 1, 1)->file, 'g');
+	fetch(world, 1, 'f');
+	world_go(world, 5 * SECOND);
+	assert_file(world, 'f');
+	assert_value(world, 23);
+	assert_settled(world);
+	world_free(world);
+}
+
+/* Made anew first, then its file. An agent that dies while the blob is on its way asks whoever has it. */
+static void test_its_file_where_it_was_deleted(void **state)
+{
+	(void)state;
+	struct world *world = three("create 23");
+	for (uint32_t i = 0; i < 3; i++)
+		world_item(world, i, 1)->file = 'f';
+	world_item(world, 1, 1)->there = false;
+	world_give(world, 0, 1);
+	world_go(world, 2 * SECOND);
+	assert_int_equal(world->sites[1].items_count, 2);
+	assert_int_equal(world_item(world, 1, 1)->file, 0);
+	world_crash(world, 1);
+	world->sites[0].unreachable = true;
+	world->sites[1].fetched.from = 0;
+	world_start(world, 1);
+	for (int i = 0; i < 100 && world->sites[1].fetched.from != world->sites[2].id; i++)
+		world_go(world, SECOND);
+	assert_int_equal(world->sites[1].fetched.from, world->sites[2].id);
+	world->sites[0].unreachable = false;
+	fetch(world, 1, 'f');
+	world_go(world, 60 * SECOND);
+	assert_file(world, 'f');
+	assert_value(world, 23);
+	assert_settled(world);
+	world_free(world);
+}
+
 static void test_what_is_refused(void **state)
 {
 	(void)state;
@@ -199,6 +266,7 @@ int main(void)
 		cmocka_unit_test(test_a_changed_copy),  cmocka_unit_test(test_with_others_at_once),
 		cmocka_unit_test(test_a_deleted_copy),  cmocka_unit_test(test_a_deleted_copy_and_a_crash),
 		cmocka_unit_test(test_what_is_refused), cmocka_unit_test(test_its_turn),
+		cmocka_unit_test(test_its_file),        cmocka_unit_test(test_its_file_where_it_was_deleted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -242,6 +242,8 @@ static int apply(struct world_site *site, const struct world_task *task, char *l
 		item->value = item->value * number_in(task->text) % 1000003;
 	} else if (strncmp(task->text, "mark", 4) == 0) {
 		item->mark = task->text[5];
+	} else if (strncmp(task->text, "file", 4) == 0) {
+		item->file = task->text[5];
 	} else if (strncmp(task->text, "delete", 6) == 0) {
 		item->there = false;
 		return 204;
@@ -268,6 +270,26 @@ static void read_state(struct world_site *site, const struct world_task *task, s
 	snprintf(text, 64, "set %lld/%c", (long long)item->value, item->mark);
 	outcome->state.head = str_of(text);
 	outcome->state_class = world_class("set");
+	if (!item->file)
+		return;
+	/* Until the outcome was told. */
+	static char file[64], sha[REPLICA_BLOB_BYTES];
+	static struct replica_part part;
+	snprintf(file, sizeof(file), "file %c", item->file);
+	memset(sha, item->file, sizeof(sha));
+	part = (struct replica_part){
+		.request = {.head = str_of(file), .blob = str_make(sha, sizeof(sha)), .blob_bytes = 1 << 20},
+		.class = world_class("file")};
+	outcome->parts = &part;
+	outcome->parts_count = 1;
+}
+
+/* As a host does: it looks first, and needs the blob only where there is something to set. */
+static bool lacks_file(struct world_site *site, const struct world_task *task)
+{
+	const struct world_item *item = item_of(site, task->local_id);
+	return strncmp(task->text, "file", 4) == 0 && item && item->file != task->text[5] &&
+	       site->has_blob != task->text[5];
 }
 
 /* As a create that makes it elsewhere. */
@@ -293,7 +315,7 @@ static void run_task(struct world_site *site, struct world_task task)
 	struct replica_outcome outcome = {.kind = REPLICA_ACCEPTED, .answer = STR("fine")};
 	bool creates = strncmp(task.text, "create", 6) == 0;
 	site->runs++;
-	if (site->mode == SERVICE_DOWN || (site->mode == SERVICE_MAKES_NOTHING && creates)) {
+	if (site->mode == SERVICE_DOWN || (site->mode == SERVICE_MAKES_NOTHING && creates) || lacks_file(site, &task)) {
 		outcome.kind = REPLICA_FAILED;
 	} else if (task.kind == REPLICA_READ_STATE) {
 		read_state(site, &task, &outcome, text);
@@ -531,11 +553,13 @@ struct replica_class world_class(const char *text)
 		uint8_t effect;
 		bool repeatable;
 	} classes[] = {{"create", ORDER_CREATE, false}, {"set", ORDER_REPLACE, true},   {"mark", ORDER_ASSIGN, true},
-	               {"add", ORDER_RELATIVE, false},  {"delete", ORDER_DELETE, true}, {"times", ORDER_RELATIVE, false}};
+	               {"add", ORDER_RELATIVE, false},  {"delete", ORDER_DELETE, true}, {"times", ORDER_RELATIVE, false},
+	               {"file", ORDER_REPLACE, true}};
 	for (uint8_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
 		if (strncmp(text, classes[i].name, strlen(classes[i].name)) == 0)
 			return (struct replica_class){.name = str_of(classes[i].name),
 			                              .effect = classes[i].effect,
+			                              .facet = strcmp(classes[i].name, "file") == 0,
 			                              .class = i,
 			                              .repeatable = classes[i].repeatable};
 	fail_msg("no such operation: %s", text);

@@ -2,7 +2,8 @@
  * when the test says so; messages and tasks can be held, lost, doubled and turned round.
  *
  * The application has counters: an item has a value and a mark, `create 23`, `set 29` (replace: both), `mark x` (assign), `add 13`
- * (relative), `create 23 @x` (its name, of one letter, is unique at a site), `times 3` (relative, and its order matters), `delete`. */
+ * (relative), `create 23 @x` (its name, of one letter, is unique at a site), `times 3` (relative, and its order matters), `delete`.
+ * An item may have a file, of one letter, in a facet of its own: `file x`, whose body is a blob. It comes only with a state. */
 #ifndef TESTS_REPLICA_WORLD_H
 #define TESTS_REPLICA_WORLD_H
 
@@ -36,6 +37,7 @@ struct world_item {
 	bool there;
 	int64_t value;
 	char mark;
+	char file;        /* 0: none */
 	char name;        /* 0: none */
 	char made[64];    /* by which request */
 	uint32_t changes; /* how often it was changed: exactly once? */
@@ -82,6 +84,7 @@ struct world_site {
 	uint32_t runs, fetches, drops, puts, events;
 	uint64_t reads, ticks; /* rows that were read; timers that fired */
 	struct world_blob fetched;
+	char has_blob;   /* that of a file that came; 0: none */
 	char secret[64]; /* the last one that a task came with */
 };
 
