@@ -185,6 +185,7 @@ static const struct api_route routes[] = {
 	{STR_INIT("/cheops/v1/webhooks"), STR_INIT("GET"), api_get_webhooks, NULL, false},
 	{STR_INIT("/cheops/v1/changes"), STR_INIT("GET"), api_get_changes, NULL, false},
 	{STR_INIT("/cheops/v1/copies/{id}"), STR_INIT("GET"), api_get_copy, NULL, true},
+	{STR_INIT("/cheops/v1/copies/{id}/facets"), STR_INIT("GET"), api_get_copy_facets, NULL, true},
 	{STR_INIT("/cheops/v1/copies/{id}/give"), STR_INIT("POST"), api_post_give, NULL, true},
 	{STR_INIT("/cheops/v1/replica"), STR_INIT("POST"), post_replica, NULL, true},
 	{STR_INIT("/cheops/v1/blobs/{id}"), STR_INIT("GET"), get_blob, NULL, true},

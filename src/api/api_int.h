@@ -77,6 +77,7 @@ void api_post_dismiss(const struct api_agent *agent, const struct proxy_call *ca
 void api_get_verify(const struct api_agent *agent, const struct proxy_call *call);
 void api_post_repair(const struct api_agent *agent, const struct proxy_call *call);
 void api_get_copy(const struct api_agent *agent, const struct proxy_call *call);
+void api_get_copy_facets(const struct api_agent *agent, const struct proxy_call *call);
 void api_post_give(const struct api_agent *agent, const struct proxy_call *call);
 
 /* changes.c */

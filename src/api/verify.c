@@ -70,6 +70,28 @@ static enum engine_verdict overall(const struct engine_verified *verified)
 	return worst;
 }
 
+/* What was read of it; open, for more. */
+static void put_facet(struct buf *out, const struct engine_facet_reading *facet)
+{
+	buf_put(out, STR("{\"facet\":"));
+	buf_put_json(out, facet->name);
+	buf_printf(out, ",\"state\":\"%s\"", engine_facet_kind_name(facet->kind));
+	put_text(out, "digest", facet->digest);
+	if (facet->kind == ENGINE_FACET_HERE)
+		buf_printf(out, ",\"bytes\":%llu", (unsigned long long)facet->bytes);
+	else
+		buf_put(out, STR(",\"bytes\":null"));
+	put_text(out, "reason", facet->reason);
+}
+
+static void put_site(struct buf *out, const struct engine_reply *names, site_id site)
+{
+	if (site)
+		api_put_site_name(out, names, site);
+	else
+		buf_put(out, STR("null"));
+}
+
 static void put_member(struct buf *out, const struct engine_reply *reply, const struct engine_member_verdict *member)
 {
 	api_put_site(out, reply, member->site);
@@ -84,7 +106,16 @@ static void put_member(struct buf *out, const struct engine_reply *reply, const 
 		put_text(out, "elsewhere", difference->elsewhere);
 		buf_put_char(out, '}');
 	}
-	buf_printf(out, "],\"more\":%s}", member->more ? "true" : "false");
+	buf_printf(out, "],\"more\":%s,\"facets\":[", member->more ? "true" : "false");
+	for (uint32_t i = 0; i < member->facets_count; i++) {
+		const struct engine_facet_verdict *facet = &member->facets[i];
+		buf_put(out, i > 0 ? STR(",") : STR(""));
+		put_facet(out, facet->reading);
+		buf_printf(out, ",\"verify\":\"%s\",\"compared_with\":", engine_verdict_name(facet->verdict));
+		put_site(out, reply, facet->reference);
+		buf_put_char(out, '}');
+	}
+	buf_put(out, STR("]}"));
 }
 
 static void put_verified(struct buf *out, const struct engine_verified *verified)
@@ -95,10 +126,7 @@ static void put_verified(struct buf *out, const struct engine_verified *verified
 	put_text(out, "name", verified->view->name);
 	buf_printf(out, ",\"verify\":\"%s\",\"tie\":%s,\"compared_with\":", engine_verdict_name(overall(verified)),
 	           verified->tie ? "true" : "false");
-	if (verified->reference)
-		api_put_site_name(out, &names, verified->reference);
-	else
-		buf_put(out, STR("null"));
+	put_site(out, &names, verified->reference);
 	buf_put(out, STR(",\"not_compared\":["));
 	for (uint32_t i = 0; i < verified->not_compared_count; i++) {
 		buf_put(out, i > 0 ? STR(",") : STR(""));
@@ -153,20 +181,40 @@ static void copied(void *context, int code, const struct engine_reading *reading
 	put_text(&body, "digest", reading->digest);
 	put_text(&body, "reason", reading->reason);
 	put_text(&body, "text", reading->text);
-	buf_put(&body, STR("}\n"));
+	buf_put(&body, STR(",\"facets\":["));
+	for (uint32_t i = 0; i < reading->facets_count; i++) {
+		buf_put(&body, i > 0 ? STR(",") : STR(""));
+		put_facet(&body, &reading->facets[i]);
+		buf_put_char(&body, '}');
+	}
+	buf_put(&body, STR("]}\n"));
 	proxy_answer(context, 200, api_json, STR(""), buf_str(&body));
 	buf_free(&body);
 }
 
-void api_get_copy(const struct api_agent *agent, const struct proxy_call *call)
+static void ask_copy(const struct api_agent *agent, const struct proxy_call *call, bool facets)
 {
-	struct engine_copy_question about = {
-		.from = call->from, .loop = call->loop, .done = copied, .dropped = dropped, .context = call->exchange};
+	struct engine_copy_question about = {.facets = facets,
+	                                     .from = call->from,
+	                                     .loop = call->loop,
+	                                     .done = copied,
+	                                     .dropped = dropped,
+	                                     .context = call->exchange};
 	struct engine *engine = begin(agent, call, &about.replicant);
 	if (engine && call->peer && call->from != 0)
 		engine_copy_ask(engine, &about);
 	else if (engine)
 		copied(call->exchange, ERR_NOT_FOUND, NULL);
+}
+
+void api_get_copy(const struct api_agent *agent, const struct proxy_call *call)
+{
+	ask_copy(agent, call, false);
+}
+
+void api_get_copy_facets(const struct api_agent *agent, const struct proxy_call *call)
+{
+	ask_copy(agent, call, true);
 }
 
 /* ---- Giving ----------------------------------------------------------------------------------------------------------- */
@@ -192,9 +240,16 @@ static void given(void *context, const struct engine_given *given)
 {
 	struct buf body = {0}, problem = {0}, detail = {0};
 	if (given->status == 200) {
+		struct replica_op_id op = given->op;
 		buf_put(&body, STR("{\"operation\":\""));
-		replica_op_id_put(given->op, &body);
-		buf_put(&body, STR("\"}\n"));
+		replica_op_id_put(op, &body);
+		buf_put(&body, STR("\",\"operations\":["));
+		for (uint32_t i = 0; i <= given->parts; i++, op.number++) {
+			buf_put(&body, i > 0 ? STR(",\"") : STR("\""));
+			replica_op_id_put(op, &body);
+			buf_put_char(&body, '"');
+		}
+		buf_put(&body, STR("]}\n"));
 		proxy_answer(context, 200, api_json, STR(""), buf_str(&body));
 	} else {
 		buf_put(&problem, given->problem);

@@ -31,7 +31,7 @@ static const char more[] =
 	"\n"
 	"VERIFY    `same` as the others, or as most of them; `differs`, `missing` somebody changed or deleted it\n"
 	"          behind Cheops' back (`cheops repair` makes one copy that of all); `not-settled` operations\n"
-	"          are on their way; `unknown` the site, or its service, cannot be asked\n"
+	"          are on their way; `unknown` the site, or its service, cannot be asked. Files are compared as well\n"
 	"\n"
 	"Without --api or CHEOPS_API the agent is asked where its configuration (-c, or\n"
 	"/etc/cheops/agent.yaml) says, else at 127.0.0.1:8079.\n"

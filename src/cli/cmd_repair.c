@@ -8,7 +8,7 @@
 #include <time.h>
 
 enum { OPTION_FROM, OPTION_WAIT, OPTION_TIMEOUT, OPTION_OUTPUT, OPTION_API, OPTION_CONFIG, OPTION_HELP };
-enum { REPAIR_MS = 120000, AGAIN_MS = 200 };
+enum { REPAIR_MS = 3800 * 1000 /* reading files takes time */, AGAIN_MS = 200 };
 
 static const struct cli_option options[] = {
 	[OPTION_FROM] = {"from", 0, "SITE", "whose copy is right; needed"},
@@ -46,8 +46,9 @@ static int help(void)
 		&out,
 		STR("\nFor when copies were changed behind Cheops' back, as `cheops get --verify` shows. SITE reads what its\n"
 	        "service has now, and that replaces what the others have: it is an operation like any other, shown as\n"
-	        "a repair by `cheops ops`. Where a service has lost the resource, it is made there anew. Files and\n"
-	        "other parts with a path of their own are not repaired: upload them again.\n"
+	        "a repair by `cheops ops`. Where a service has lost the resource, it is made there anew. Files, and other\n"
+	        "parts that can be read and set as a whole, come with it, each as an operation of its own; --wait waits\n"
+	        "for all of them. A file that SITE has not stays at the others as it is.\n"
 	        "\n"
 	        "Exit status: 0 fine, 1 refused, no answer, or waited for in vain, 2 wrong usage.\n"
 	        "\n"
@@ -133,9 +134,8 @@ static bool is_not_here_yet(const struct cli_reply *reply)
 	return reply->json && str_equal(cli_json_text(reply->json, "type"), STR("urn:cheops:problem:no-such-operation"));
 }
 
-static int wait_for(const struct repair_call *call, struct str operation, json_t **answer)
+static int wait_for(const struct repair_call *call, struct str operation, int64_t until_ms, json_t **answer)
 {
-	int64_t until_ms = cli_now_ms() + (int64_t)call->waiting.timeout_s * 1000;
 	for (;;) {
 		struct buf target = {0};
 		struct cli_reply reply;
@@ -167,40 +167,88 @@ static int wait_for(const struct repair_call *call, struct str operation, json_t
 	}
 }
 
-static int print(const struct repair_call *call, json_t *answer, struct str operation)
+/* Each is a line: the item, then its files. */
+static void put_lines(struct buf *out, const struct repair_call *call, const json_t *issued, const json_t *waited)
+{
+	size_t index;
+	json_t *operation;
+	json_array_foreach(json_object_get(issued, "operations"), index, operation)
+	{
+		const json_t *answer = json_array_get(waited, index);
+		buf_put(out, STR("operation "));
+		text_put_harmless(out, str_of(json_string_value(operation) ? json_string_value(operation) : ""));
+		if (call->waiting.who != NULL) {
+			buf_put(out, STR(": "));
+			cli_put_members(out, answer);
+		}
+		buf_put_char(out, '\n');
+	}
+}
+
+/* As JSON: what was waited for has the first operation, and in `operations` all of them, if there are several. */
+static int print(const struct repair_call *call, json_t *issued, json_t *waited)
 {
 	struct buf out = {0};
-	if (call->format == CLI_FORMAT_JSON) {
+	json_t *answer = waited ? json_copy(json_array_get(waited, 0)) : json_incref(issued);
+	if (waited && json_array_size(waited) > 1)
+		json_object_set(answer, "operations", waited);
+	if (call->format == CLI_FORMAT_JSON)
 		cli_put_json(&out, answer);
-	} else if (call->format == CLI_FORMAT_YAML) {
+	else if (call->format == CLI_FORMAT_YAML)
 		cli_put_yaml(&out, answer);
-	} else {
-		buf_put(&out, STR("operation "));
-		text_put_harmless(&out, operation);
-		if (call->waiting.who != NULL) {
-			buf_put(&out, STR(": "));
-			cli_put_members(&out, answer);
-		}
-		buf_put_char(&out, '\n');
-	}
+	else
+		put_lines(&out, call, issued, waited);
 	int status = cli_print(buf_str(&out));
+	json_decref(answer);
 	buf_free(&out);
+	return status;
+}
+
+/* Until all are where they are to be, or the time is over. */
+static int wait_for_all(const struct repair_call *call, const json_t *issued, json_t *waited)
+{
+	int64_t until_ms = cli_now_ms() + (int64_t)call->waiting.timeout_s * 1000;
+	int status = CLI_FINE;
+	size_t index;
+	json_t *operation;
+	json_array_foreach(json_object_get(issued, "operations"), index, operation)
+	{
+		json_t *answer = NULL;
+		if (status == CLI_FINE)
+			status = wait_for(call, str_of(json_string_value(operation) ? json_string_value(operation) : ""), until_ms,
+			                  &answer);
+		if (answer)
+			json_array_append_new(waited, json_copy(answer));
+		json_decref(answer);
+	}
+	return status;
+}
+
+static int check_reached(const struct repair_call *call, const json_t *waited)
+{
+	size_t index;
+	json_t *answer;
+	int status = CLI_FINE;
+	json_array_foreach(waited, index, answer)
+	{
+		if (status == CLI_FINE)
+			status = cli_waiting_status(&call->waiting, answer);
+	}
 	return status;
 }
 
 static int repair(const struct repair_call *call)
 {
-	json_t *issued, *waited = NULL;
+	json_t *issued = NULL, *waited = call->waiting.who != NULL ? json_array() : NULL;
 	int status = issue(call, &issued);
-	if (status != CLI_FINE)
-		return status;
-	struct str operation = cli_json_text(issued, "operation");
-	if (call->waiting.who != NULL)
-		status = wait_for(call, operation, &waited);
-	if (status == CLI_FINE)
-		status = print(call, waited ? waited : issued, operation);
+	if (status == CLI_FINE && json_array_size(json_object_get(issued, "operations")) == 0) /* of an earlier agent */
+		json_object_set_new(issued, "operations", json_pack("[O]", json_object_get(issued, "operation")));
 	if (status == CLI_FINE && waited)
-		status = cli_waiting_status(&call->waiting, waited);
+		status = wait_for_all(call, issued, waited);
+	if (status == CLI_FINE)
+		status = print(call, issued, waited);
+	if (status == CLI_FINE && waited)
+		status = check_reached(call, waited);
 	json_decref(waited);
 	json_decref(issued);
 	return status;

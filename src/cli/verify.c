@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { PROGRESS_EVERY = 50, ANSWER_MS = 60000 };
+/* The longest that agents take to read files (engine/verify_facets.c), and more. */
+enum { PROGRESS_EVERY = 50, ANSWER_MS = 360000, DIGEST_SHOWN = 12 };
 
 /* ---- Asking ------------------------------------------------------------------------------------------------------ */
 
@@ -185,6 +186,58 @@ static void put_differences(struct buf *out, const json_t *member, struct str wi
 	}
 }
 
+/* ---- Facets -------------------------------------------------------------------------------------------------------- */
+
+static const json_t *find_named(const json_t *list, const char *member, struct str name)
+{
+	size_t index;
+	json_t *each;
+	json_array_foreach(list, index, each) if (str_equal(cli_json_text(each, member), name)) return each;
+	return NULL;
+}
+
+/* "1048576 bytes, SHA-256 3a7bd3e2360a..." */
+static void put_content(struct buf *out, const json_t *facet)
+{
+	struct str digest = cli_json_text(facet, "digest"), state = cli_json_text(facet, "state");
+	if (str_equal(state, STR("here"))) {
+		buf_printf(out, "%lld bytes, SHA-256 ", (long long)json_integer_value(json_object_get(facet, "bytes")));
+		text_put_harmless(out, str_make(digest.at, digest.length < DIGEST_SHOWN ? digest.length : DIGEST_SHOWN));
+		buf_put(out, STR("..."));
+	} else {
+		buf_put(out, str_equal(state, STR("none")) ? STR("(none)") : STR("(unknown)"));
+	}
+}
+
+static void put_facets(struct buf *out, const json_t *verify, const json_t *member)
+{
+	size_t index;
+	json_t *facet;
+	json_array_foreach(json_object_get(member, "facets"), index, facet)
+	{
+		struct str name = cli_json_text(facet, "facet"), with = cli_json_text(facet, "compared_with");
+		struct str reason = cli_json_text(facet, "reason");
+		const json_t *other = find_named(json_object_get(verify, "members"), "site", with);
+		if (str_equal(cli_json_text(facet, "verify"), STR("same")))
+			continue;
+		text_put_harmless(out, cli_json_text(member, "site"));
+		buf_put(out, STR("  "));
+		text_put_harmless(out, name);
+		buf_put(out, STR(": "));
+		put_content(out, facet);
+		if (reason.length > 0) {
+			buf_put(out, STR(", "));
+			text_put_harmless(out, reason);
+		} else if (other && !str_equal(with, cli_json_text(member, "site"))) {
+			buf_put(out, STR(", at "));
+			text_put_harmless(out, with);
+			buf_put_char(out, ' ');
+			put_content(out, find_named(json_object_get(other, "facets"), "facet", name));
+		}
+		buf_put_char(out, '\n');
+	}
+}
+
 static void put_not_compared(struct buf *out, const json_t *verify)
 {
 	const json_t *facets = json_object_get(verify, "not_compared");
@@ -228,6 +281,7 @@ void cli_verify_put_one(struct buf *out, const json_t *item, bool colour)
 	json_array_foreach(json_object_get(verify, "members"), index, member)
 	{
 		put_differences(out, member, with);
+		put_facets(out, verify, member);
 	}
 	put_not_compared(out, verify);
 }

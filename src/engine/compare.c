@@ -13,6 +13,14 @@ static const char *const verdict_names[ENGINE_VERDICTS] = {[ENGINE_SAME] = "same
                                                            [ENGINE_NOT_SETTLED] = "not-settled",
                                                            [ENGINE_UNKNOWN] = "unknown"};
 
+static const char *const facet_names[ENGINE_FACETS] = {
+	[ENGINE_FACET_HERE] = "here", [ENGINE_FACET_NONE] = "none", [ENGINE_FACET_FAILED] = "unknown"};
+
+const char *engine_facet_kind_name(enum engine_facet kind)
+{
+	return facet_names[kind];
+}
+
 const char *engine_read_name(enum engine_read kind)
 {
 	return read_names[kind];
@@ -121,6 +129,49 @@ void engine_compare(const struct engine_reading *readings, uint32_t count, enum 
 	for (uint32_t i = 0; i < count; i++)
 		if (verdicts[i] == ENGINE_SAME && (*tie || !str_equal(readings[i].digest, readings[*reference].digest)))
 			verdicts[i] = ENGINE_DIFFERS;
+}
+
+/* ---- Facets -------------------------------------------------------------------------------------------------------------- */
+
+static bool is_read(const struct engine_facet_reading *reading)
+{
+	return reading && reading->kind != ENGINE_FACET_FAILED;
+}
+
+/* To have none is to be equal to who has none either. */
+static bool facets_equal(const struct engine_facet_reading *a, const struct engine_facet_reading *b)
+{
+	return a->kind == b->kind && (a->kind != ENGINE_FACET_HERE || str_equal(a->digest, b->digest));
+}
+
+void engine_facets_compare(const struct engine_facet_reading *const *readings, uint32_t count,
+                           enum engine_verdict *verdicts, uint32_t *reference, bool *tie)
+{
+	uint32_t largest = 0;
+	*reference = count;
+	*tie = false;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t size = 0;
+		for (uint32_t k = 0; k < count && is_read(readings[i]); k++)
+			size += is_read(readings[k]) && facets_equal(readings[i], readings[k]);
+		if (size > largest) {
+			*reference = i;
+			largest = size;
+			*tie = false;
+		} else if (size > 0 && size == largest && !facets_equal(readings[i], readings[*reference])) {
+			*tie = true;
+		}
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		const struct engine_facet_reading *reading = readings[i];
+		bool same = is_read(reading) && !*tie && facets_equal(reading, readings[*reference]);
+		if (!reading || same)
+			verdicts[i] = ENGINE_SAME;
+		else if (reading->kind == ENGINE_FACET_FAILED)
+			verdicts[i] = ENGINE_UNKNOWN;
+		else
+			verdicts[i] = reading->kind == ENGINE_FACET_NONE ? ENGINE_MISSING : ENGINE_DIFFERS;
+	}
 }
 
 /* ---- What is shown ------------------------------------------------------------------------------------------------------ */

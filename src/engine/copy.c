@@ -20,7 +20,7 @@ static void end(struct copying *copying)
 	reading->session = buf_str(&copying->session);
 	reading->text = buf_str(&copying->text);
 	reading->reason = str_of(copying->err.text);
-	if (reading->kind == ENGINE_READ_HERE)
+	if (reading->kind == ENGINE_READ_HERE && !copying->wants_facets)
 		reading->digest = str_make(copying->digest, sizeof(copying->digest));
 	copying->done(copying);
 }
@@ -105,7 +105,8 @@ static int make_comparable(struct copying *copying, struct str body, struct err 
 	return code == ERR_INVALID ? 0 : code;
 }
 
-static void take_body(struct copying *copying, struct str body)
+/* NULL: its facets were read. */
+static void take_body(struct copying *copying, const struct str *body)
 {
 	struct buf session = {0};
 	struct replica_view view;
@@ -118,12 +119,17 @@ static void take_body(struct copying *copying, struct str body)
 	buf_free(&session);
 	if (!same) {
 		end_as(copying, ENGINE_READ_UNSETTLED, "it changed while it was read");
-	} else if (make_comparable(copying, body, &err) != 0) {
+	} else if (body && make_comparable(copying, *body, &err) != 0) {
 		end_as(copying, ENGINE_READ_FAILED, "it cannot be compared: %s", err.text);
 	} else {
 		copying->reading.kind = ENGINE_READ_HERE;
 		end(copying);
 	}
+}
+
+void engine_copy_take_facets(struct copying *copying)
+{
+	take_body(copying, NULL);
 }
 
 static void came(void *context, const struct http_call_answer *answer)
@@ -134,7 +140,7 @@ static void came(void *context, const struct http_call_answer *answer)
 	if (answer->code)
 		end_as(copying, ENGINE_READ_FAILED, "the service there does not answer: %s", answer->err.text);
 	else if (answer->status == 200)
-		take_body(copying, answer->body);
+		take_body(copying, &answer->body);
 	else if (answer->status == 404 || answer->status == 410)
 		end_as(copying, ENGINE_READ_MISSING, "the service there has nothing of its id (%u)", answer->status);
 	else if (service && glue_is_credential_fault(service, (int)answer->status))
@@ -207,6 +213,8 @@ void engine_copy_start(struct copying *copying)
 		end_as(copying, ENGINE_READ_FAILED, "that site has no service %.*s", STR_FMT(view.service));
 	else if (!known)
 		end_as(copying, ENGINE_READ_FAILED, "the description of the application there has no such path");
+	else if (copying->wants_facets)
+		engine_copy_facets_start(copying, service);
 	else
 		ask(copying, service);
 }
@@ -216,6 +224,7 @@ void engine_copy_end(struct copying *copying)
 	if (copying->call)
 		http_call_cancel(copying->call);
 	copying->call = NULL;
+	engine_copy_facets_end(copying);
 	engine_setup_drop(copying->setup);
 	copying->setup = NULL;
 	arena_free(&copying->arena);

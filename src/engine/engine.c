@@ -378,6 +378,8 @@ static void meet(struct engine *engine, struct site_snapshot *before)
 			replica_site_removed(engine->replica, engine->sites->removed[i], engine_now());
 	engine_changed(engine);
 	engine_fetches_hurry(engine);
+	engine_givings_review(engine);
+	engine_verifies_review(engine);
 }
 
 static void drop_sites(struct site_snapshot *sites, struct http_tls *client)

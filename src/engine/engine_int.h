@@ -170,7 +170,8 @@ struct run {
 	struct buf target;
 	struct buf body;
 	uint8_t blob[ENGINE_BLOB_BYTES];
-	int fd; /* of the blob, which is the body; -1: `body` is */
+	int fd;                /* of the blob, which is the body; -1: `body` is */
+	struct facets *facets; /* being read (state.c); NULL: none are */
 };
 
 enum action_kind {
@@ -215,6 +216,8 @@ struct copying {
 	struct buf session;
 	struct buf text;
 	char digest[2 * ENGINE_BLOB_BYTES];
+	bool wants_facets; /* not the item: its facets (verify_facets.c) */
+	struct facets *facets;
 	struct err err;
 };
 
@@ -451,10 +454,16 @@ void engine_figures_note(struct engine *engine);
 
 /* copy.c */
 void engine_copy_start(struct copying *copying);
-void engine_copy_end(struct copying *copying); /* frees what it has */
+void engine_copy_end(struct copying *copying);         /* frees what it has */
+void engine_copy_take_facets(struct copying *copying); /* they were read */
 void engine_copy_digest(struct str text, char digest[2 * ENGINE_BLOB_BYTES]);
 
+/* verify_facets.c */
+void engine_copy_facets_start(struct copying *copying, const struct engine_service *service);
+void engine_copy_facets_end(struct copying *copying);
+
 /* verify.c */
+void engine_verifies_review(struct engine *engine); /* sites have come, or gone */
 void engine_verifies_drop(struct engine *engine);
 
 /* give.c */
@@ -463,6 +472,7 @@ bool engine_giving_answered(struct engine *engine, const struct replica_answer *
 void engine_giving_reply(struct giving *giving);
 void engine_giving_fail(struct giving *giving, const struct err *err);
 void engine_givings_fail(struct engine *engine, const struct err *err); /* those that src/replica has not answered */
+void engine_givings_review(struct engine *engine);                      /* sites have come, or gone */
 void engine_givings_drop(struct engine *engine);
 
 /* hooks.c */
@@ -503,6 +513,7 @@ void engine_changes_add(struct engine *engine, const struct replica_event *event
 const struct engine_service *engine_service_find(const struct setup *setup, struct str name);
 struct run *engine_run_copy(struct engine *engine, const struct replica_task *task);
 void engine_run_start(struct run *run);
+void engine_run_go(struct run *run); /* it may run, and there is something to do */
 void engine_run_name(struct run *run);
 void engine_run_free(struct run *run);
 /* What became of it; the run is gone. */
@@ -530,6 +541,8 @@ struct str engine_body_blob(const struct ticket *ticket);
 void engine_body_leave(struct ticket *ticket);
 
 /* spool.c */
+/* Without a file: only the hash is wanted. */
+struct engine_spool *engine_spool_hash_only(struct engine *engine, const struct engine_spool_options *options);
 /* A file that may be there already: its bytes count, and it stays when the spool is dropped. */
 struct engine_spool *engine_spool_resume(struct engine *engine, const char *name,
                                          const struct engine_spool_options *options);
@@ -573,6 +586,12 @@ void engine_read_copy(struct run *run); /* newcomer.c */
 void engine_leave(struct run *run);
 /* The path of the item of that id. */
 void engine_item_put(const struct run *run, struct str id, struct buf *out);
+
+/* state.c: the item was read, its files follow; then it is told of. The body is taken over. */
+void engine_state_give(struct run *run, const struct glue_operation *replace, struct buf *body);
+/* True: it may be that nothing is to be set; when that is known it is told of, or engine_run_go(). */
+bool engine_state_look(struct run *run);
+void engine_run_facets_end(struct run *run);
 
 /* talk.c */
 /* It goes with the next engine_say_all(). */

@@ -9,7 +9,7 @@
  * An answer that is neither 2xx nor 404 tells nothing for now, and the question is asked again later.
  *
  * The state (REPLICA_READ_STATE): GET of the item; what comes, with meta-ids, becomes the body of a PUT. A type that cannot
- * be PUT cannot be repaired so.
+ * be PUT cannot be repaired so. Its files and other facets follow (state.c).
  */
 #include "engine/engine_int.h"
 
@@ -185,30 +185,16 @@ static void state_told(void *context, const struct http_call_answer *answer)
 	const struct glue_operation *read = engine_operation_of(run->match.type, GLUE_READ);
 	run->call = NULL;
 	if (answer->code || answer->status != 200 || !replace || !read) {
-		engine_run_fail(run, answer->code || answer->status >= 500 ? REPLICA_FAILED : REPLICA_REFUSED,
-		                "the state cannot be read: %s", answer->code ? answer->err.text : http_reason(answer->status));
+		bool later = answer->code ? answer->code != ERR_LIMIT : answer->status >= 500;
+		engine_run_fail(run, later ? REPLICA_FAILED : REPLICA_REFUSED, "the state cannot be read: %s",
+		                answer->code ? answer->err.text : http_reason(answer->status));
 		return;
 	}
-	struct buf head = {0}, body = {0}, id = {0}, target = {0};
+	struct buf body = {0};
 	struct engine_to_meta to = {run->engine, run->own};
 	struct glue_replacer meta = engine_to_meta(&to);
 	engine_splice(glue_answer_places(read), &meta, answer->body, &body);
-	replica_id_put(run->task.op.replicant, &id);
-	/* In words that all members understand. */
-	buf_put(&target, run->task.collection);
-	buf_put_char(&target, '/');
-	buf_put(&target, buf_str(&id));
-	engine_head_put(
-		&(struct engine_head){STR("PUT"), buf_str(&target), STR("Content-Type: application/json\r\n"), STR("")}, &head);
-	engine_run_tell(
-		run, &(struct replica_outcome){.kind = REPLICA_ACCEPTED,
-	                                   .status = 200,
-	                                   .state = {.head = buf_str(&head), .body = buf_str(&body), .secret = STR("S")},
-	                                   .state_class = engine_class(replace)});
-	buf_free(&head);
-	buf_free(&body);
-	buf_free(&id);
-	buf_free(&target);
+	engine_state_give(run, replace, &body);
 }
 
 bool engine_item_find(struct engine *engine, const struct setup *setup, struct engine_item *item)

@@ -1,6 +1,8 @@
 /* The copy of one member for all: asked by a person (verify.h). At that member src/replica does it; any other agent asks that one's.
  *
- *   POST /cheops/v1/copies/ID/give, mutual TLS, no body; answered with the operation once it is durable there, or with a problem
+ *   POST /cheops/v1/copies/ID/give, mutual TLS, no body; answered with the operations once they are durable there, or with a problem
+ *
+ * The copy has files: reading them takes as long as it takes (state.c), and so does the answer.
  */
 #include "engine/engine_int.h"
 
@@ -9,7 +11,8 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-enum { GIFT_MS = 90000, GIFT_ANSWER_BYTES = 64 << 10 };
+/* More than its files may take there (state.c). If the site goes away meanwhile, that ends it. */
+enum { GIFT_MS = 3700 * 1000, GIFT_ANSWER_BYTES = 64 << 10 };
 
 struct giving {
 	struct giving *previous, *next;
@@ -93,6 +96,7 @@ static void take_outcome(struct giving *giving, const struct replica_answer *ans
 	case REPLICA_ACCEPTED:
 		giving->given.status = 200;
 		giving->given.op = answer->op;
+		giving->given.parts = answer->outcome.parts_count;
 		break;
 	case REPLICA_REFUSED:
 	case REPLICA_CREDENTIAL:
@@ -157,6 +161,21 @@ static void pass_on(struct giving *giving, unsigned status, const json_t *json)
 	refuse(giving, status, type + urn.length, "%s", detail ? detail : "");
 }
 
+static void refuse_silence(struct giving *giving, const char *why)
+{
+	refuse(giving, 504, "site-unreachable",
+	       "the agent there has not answered (%s): its copy may have been given all the same; `cheops ops --of` "
+	       "shows it",
+	       why);
+}
+
+/* How many operations there are behind the first; an agent of an earlier version says nothing of any. */
+static uint32_t count_parts(const json_t *json)
+{
+	size_t count = json_array_size(json_object_get(json, "operations"));
+	return count > 0 && count <= LIMIT_GLUE_FACETS ? (uint32_t)count - 1 : 0;
+}
+
 static void answered(void *context, const struct http_call_answer *answer)
 {
 	struct giving *giving = context;
@@ -166,13 +185,11 @@ static void answered(void *context, const struct http_call_answer *answer)
 	if (answer->code && !answer->sent)
 		refuse(giving, 503, "site-unreachable", "the agent there cannot be reached: %s", answer->err.text);
 	else if (answer->code)
-		refuse(giving, 504, "site-unreachable",
-		       "the agent there has not answered (%s): its copy may have been given all the same; `cheops ops --of` "
-		       "shows it",
-		       answer->err.text);
-	else if (answer->status == 200 && operation && replica_op_id_parse(str_of(operation), &giving->given.op))
+		refuse_silence(giving, answer->err.text);
+	else if (answer->status == 200 && operation && replica_op_id_parse(str_of(operation), &giving->given.op)) {
 		giving->given.status = 200;
-	else
+		giving->given.parts = count_parts(json);
+	} else
 		pass_on(giving, answer->status, json);
 	json_decref(json);
 	engine_giving_reply(giving);
@@ -305,6 +322,20 @@ void engine_give(struct engine *engine, const struct engine_gift *gift)
 	giving->about.from = copy(&giving->arena, gift->from);
 	giving->task.run = giving_take;
 	http_loop_post(engine->loop, &giving->task);
+}
+
+/* Who is asked may be gone. */
+void engine_givings_review(struct engine *engine)
+{
+	for (struct giving *giving = engine->givings, *next; giving; giving = next) {
+		next = giving->next;
+		if (!giving->call || engine_reachable(engine, giving->site))
+			continue;
+		http_call_cancel(giving->call);
+		giving->call = NULL;
+		refuse_silence(giving, "it cannot be reached any more");
+		engine_giving_reply(giving);
+	}
 }
 
 void engine_givings_drop(struct engine *engine)

@@ -69,6 +69,7 @@ void engine_run_free(struct run *run)
 		run->next->previous = run->previous;
 	if (run->call)
 		http_call_cancel(run->call);
+	engine_run_facets_end(run);
 	explicit_bzero((void *)run->request.secret.at, run->request.secret.length);
 	if (run->fd >= 0)
 		close(run->fd);
@@ -270,7 +271,8 @@ static bool is_read(const struct run *run)
 static int take_blob(struct run *run, struct err *err)
 {
 	struct buf body = {0};
-	if (run->whole.length > 0 || run->request.blob.length == 0 || !is_read(run) ||
+	bool wanted = is_read(run) || run->task.kind == REPLICA_RUN_ANEW;
+	if (run->whole.length > 0 || run->request.blob.length == 0 || !wanted ||
 	    run->request.blob_bytes > LIMIT_REPLICA_READ_BYTES)
 		return 0;
 	int code = engine_blobs_read(run->engine, run->request.blob, &body, err);
@@ -423,24 +425,15 @@ static void send_as_replace(struct run *run)
 	                                           .done = done});
 }
 
-void engine_run_start(struct run *run)
+static bool has_effect(const struct run *run)
 {
-	struct engine *engine = run->engine;
+	return run->task.kind == REPLICA_RUN || run->task.kind == REPLICA_RUN_CREATE_AS_REPLACE;
+}
+
+void engine_run_go(struct run *run)
+{
 	struct err err = {0};
-	if (!engine->setup || !engine->setup->about.glue) {
-		engine_run_fail(run, REPLICA_FAILED, "the agent is not configured yet");
-		return;
-	}
-	run->setup = engine_setup_keep(engine->setup);
-	run->service = engine_service_find(run->setup, run->task.service);
-	if (!run->service) {
-		engine_run_fail(run, REPLICA_FAILED, "this site has no service %.*s", STR_FMT(run->task.service));
-		return;
-	}
-	bool runs = run->task.kind == REPLICA_RUN || run->task.kind == REPLICA_RUN_CREATE_AS_REPLACE;
-	if (runs && !engine_admit(run))
-		return;
-	if (runs && run->whole.length == 0 && run->request.blob.length > 0 && find_blob(run, &err) != 0) {
+	if (has_effect(run) && run->whole.length == 0 && run->request.blob.length > 0 && find_blob(run, &err) != 0) {
 		engine_run_fail(run, REPLICA_FAILED, "%s", err.text);
 		return;
 	}
@@ -459,4 +452,23 @@ void engine_run_start(struct run *run)
 	case REPLICA_READ_COPY: engine_read_copy(run); break;
 	case REPLICA_LEAVE: engine_leave(run); break;
 	}
+}
+
+void engine_run_start(struct run *run)
+{
+	struct engine *engine = run->engine;
+	if (!engine->setup || !engine->setup->about.glue) {
+		engine_run_fail(run, REPLICA_FAILED, "the agent is not configured yet");
+		return;
+	}
+	run->setup = engine_setup_keep(engine->setup);
+	run->service = engine_service_find(run->setup, run->task.service);
+	if (!run->service) {
+		engine_run_fail(run, REPLICA_FAILED, "this site has no service %.*s", STR_FMT(run->task.service));
+		return;
+	}
+	if (has_effect(run) && !engine_admit(run))
+		return;
+	if (!engine_state_look(run))
+		engine_run_go(run);
 }

@@ -58,8 +58,9 @@ struct engine_spool {
 	struct buf writing;
 	char *name;
 	int fd;
-	bool resumes; /* the file may be there; it stays when the spool is dropped */
-	bool last;    /* `writing` is the rest */
+	bool only_hash; /* there is no file */
+	bool resumes;   /* the file may be there; it stays when the spool is dropped */
+	bool last;      /* `writing` is the rest */
 	bool opened;
 	uint64_t bytes; /* in the file, and in the hash */
 	uint64_t behind;
@@ -83,7 +84,7 @@ static void spool_free(struct engine_spool *spool)
 /* The owner wants nothing of it any more. */
 static void dispose(struct engine_spool *spool)
 {
-	if (!spool->resumes && spool->opened)
+	if (!spool->resumes && !spool->only_hash && spool->opened)
 		unlinkat(spool->engine->blobs, spool->name, 0);
 	spool_free(spool);
 }
@@ -113,6 +114,8 @@ static bool open_file(struct engine_spool *spool)
 	int flags = spool->resumes ? O_RDWR | O_CREAT : O_RDWR | O_CREAT | O_EXCL;
 	spool->digest = EVP_MD_CTX_new();
 	CHECK(spool->digest && EVP_DigestInit_ex(spool->digest, EVP_sha256(), NULL) == 1);
+	if (spool->only_hash)
+		return spool->opened = true;
 	spool->fd = openat(spool->engine->blobs, spool->name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
 	spool->opened = spool->fd >= 0;
 	if (!spool->opened)
@@ -122,7 +125,7 @@ static bool open_file(struct engine_spool *spool)
 
 static bool write_all(struct engine_spool *spool)
 {
-	for (size_t done = 0; done < spool->writing.length;) {
+	for (size_t done = 0; done < spool->writing.length && !spool->only_hash;) {
 		ssize_t put =
 			pwrite(spool->fd, spool->writing.at + done, spool->writing.length - done, (off_t)(spool->bytes + done));
 		if (put < 0 && errno == EINTR)
@@ -136,7 +139,7 @@ static bool write_all(struct engine_spool *spool)
 	if (spool->writing.length > 0)
 		add_to_hash(spool, spool->writing.at, spool->writing.length);
 	buf_clear(&spool->writing);
-	if (spool->bytes - spool->behind >= SPOOL_BEHIND_BYTES) {
+	if (spool->bytes - spool->behind >= SPOOL_BEHIND_BYTES && !spool->only_hash) {
 		sync_file_range(spool->fd, (off_t)spool->behind, (off_t)(spool->bytes - spool->behind), SYNC_FILE_RANGE_WRITE);
 		spool->behind = spool->bytes;
 	}
@@ -146,7 +149,7 @@ static bool write_all(struct engine_spool *spool)
 static void finish_file(struct engine_spool *spool)
 {
 	unsigned length;
-	if (fsync(spool->fd) != 0) {
+	if (!spool->only_hash && fsync(spool->fd) != 0) {
 		spool_fail(spool, "sync");
 		return;
 	}
@@ -278,6 +281,13 @@ struct engine_spool *engine_spool_new(struct engine *engine, const struct engine
 	spool->name = strdup(buf_c(&name));
 	buf_free(&name);
 	CHECK(spool->name);
+	return spool;
+}
+
+struct engine_spool *engine_spool_hash_only(struct engine *engine, const struct engine_spool_options *options)
+{
+	struct engine_spool *spool = spool_new(engine, options);
+	spool->only_hash = true;
 	return spool;
 }
 

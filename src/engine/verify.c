@@ -1,6 +1,6 @@
 /* Comparing the copies of all members: this one's is read (copy.c), the others' agents are asked for theirs (verify.h). And what
  * others ask of this one. */
-#include "engine/engine_int.h"
+#include "engine/verify_facets.h"
 
 #include "base/check.h"
 
@@ -28,6 +28,7 @@ struct verify {
 	uint32_t own; /* which of them is this site */
 	struct copying copying;
 	bool copying_begun;
+	struct facet_round *round; /* on facets; NULL: none yet, or there are none */
 	struct engine_verified verified;
 	struct site_snapshot *sites;
 	struct err err;
@@ -119,6 +120,7 @@ static void serve_take(struct http_task *task)
 		serve_reply(serve, ERR_LIMIT);
 	} else {
 		serve->copying.replicant = serve->about.replicant;
+		serve->copying.wants_facets = serve->about.facets;
 		serve->copying.done = serve_done;
 		serve->copying_begun = true;
 		engine_copy_start(&serve->copying);
@@ -144,6 +146,15 @@ static void verify_unlink(struct verify *verify)
 	if (verify->next)
 		verify->next->previous = verify->previous;
 	engine->verifies_count--;
+}
+
+/* In the engine's thread. */
+static void end_round(struct verify *verify)
+{
+	if (verify->round)
+		engine_round_end(verify->round);
+	free(verify->round);
+	verify->round = NULL;
 }
 
 static void verify_free(struct verify *verify)
@@ -172,6 +183,7 @@ static void verify_reply(struct verify *verify)
 	struct engine *engine = verify->engine;
 	struct engine_verified *verified = &verify->verified;
 	verify_unlink(verify);
+	end_round(verify);
 	engine_setup_drop(verify->copying.setup);
 	verify->copying.setup = NULL;
 	verified->code = verify->err.code;
@@ -223,20 +235,16 @@ static void say_differences(struct verify *verify, const struct engine_reading *
 	member->differences_count = noting.count;
 }
 
-/* Facets: parts of the item with a path of their own. */
+/* Facets that no request reads, or sets as a whole. */
 static void note_not_compared(struct verify *verify)
 {
 	const struct glue_type *type = verify->copying.match.type;
 	struct str *names = arena_array(&verify->arena, struct str, LIMIT_GLUE_FACETS);
+	struct glue_facet facet;
 	uint32_t count = 0;
-	for (uint32_t i = 0; type && i < glue_operations_count(type); i++) {
-		struct str facet = glue_operation_facet(glue_operation_at(type, i));
-		bool known = facet.length == 0;
-		for (uint32_t k = 0; k < count; k++)
-			known |= str_equal(names[k], facet);
-		if (!known && count < LIMIT_GLUE_FACETS)
-			names[count++] = copy(&verify->arena, facet);
-	}
+	for (uint32_t i = 1; type && i < glue_facets_count(type); i++)
+		if (!glue_facet_find(type, i, &facet))
+			names[count++] = copy(&verify->arena, glue_facet_name(type, i));
 	verify->verified.not_compared = names;
 	verify->verified.not_compared_count = count;
 }
@@ -259,6 +267,8 @@ static void judge(struct verify *verify)
 		else if (verdicts[i] == ENGINE_NOT_SETTLED && readings[i].reason.length == 0)
 			members[i].reason = STR("another member has seen other operations");
 	}
+	if (verify->round)
+		engine_round_judge(verify->round, verify->copying.match.type, readings, members, &verify->verified.tie);
 	verify->verified.members = members;
 	verify->verified.members_count = count;
 	verify->verified.reference = reference < count ? verify->asked[reference].site : 0;
@@ -266,10 +276,43 @@ static void judge(struct verify *verify)
 	verify_reply(verify);
 }
 
+static void facets_done(struct facet_round *round)
+{
+	judge(round->context);
+}
+
+/* The items were read: now their facets, if they have any. */
+static void go_on(struct verify *verify)
+{
+	const struct glue_type *type = verify->copying.match.type;
+	struct glue_facet facet;
+	bool any = false;
+	for (uint32_t i = 1; type && i < glue_facets_count(type); i++)
+		any |= glue_facet_find(type, i, &facet);
+	if (!any) {
+		judge(verify);
+		return;
+	}
+	struct facet_round *round = calloc(1, sizeof(*round));
+	CHECK(round);
+	round->engine = verify->engine;
+	round->replicant = verify->view.id;
+	round->arena = &verify->arena;
+	round->done = facets_done;
+	round->context = verify;
+	round->asked_count = verify->view.members_count;
+	for (uint32_t i = 0; i < round->asked_count; i++) {
+		round->asked[i].site = verify->asked[i].site;
+		round->asked[i].wanted = verify->asked[i].reading.kind == ENGINE_READ_HERE;
+	}
+	verify->round = round;
+	engine_round_start(round);
+}
+
 static void one_more(struct verify *verify)
 {
 	if (--verify->pending == 0)
-		judge(verify);
+		go_on(verify);
 }
 
 /* ---- Asking --------------------------------------------------------------------------------------------------------- */
@@ -448,11 +491,21 @@ void engine_verify(struct engine *engine, const struct engine_verification *veri
 	http_loop_post(engine->loop, &verify->task);
 }
 
+void engine_verifies_review(struct engine *engine)
+{
+	for (struct verify *verify = engine->verifies, *next; verify; verify = next) {
+		next = verify->next;
+		if (verify->round)
+			engine_round_review(verify->round);
+	}
+}
+
 void engine_verifies_drop(struct engine *engine)
 {
 	while (engine->verifies) {
 		struct verify *verify = engine->verifies;
 		verify_unlink(verify);
+		end_round(verify);
 		if (verify->about.dropped)
 			verify->about.dropped(verify->about.context);
 		verify_free(verify);

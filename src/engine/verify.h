@@ -13,8 +13,12 @@
  * than another one, or changed while it was read, is `not settled`; it is not called different.
  * Nothing is written, and nothing waits for it: it reads beside the lane.
  *
+ * Facets, such as files, are compared behind that, where the description can read and set them as a whole (facets.h): each agent
+ * reads those of its copy through a hash, and says what came (GET /cheops/v1/copies/ID/facets). It is a question of its own, since it
+ * may take minutes: only members are asked that have answered the first one.
+ *
  * engine_give(): the agent of the chosen member (asked at its port for agents, if it is another one) has src/replica issue its copy
- * as a `replace` that had seen everything.
+ * as a `replace` that had seen everything, and each of its facets as another one behind it.
  *
  * What goes wrong: a site that cannot be reached, or whose service does not answer, is `unknown`, with the reason; the others are
  * compared all the same.
@@ -38,16 +42,36 @@ enum engine_read {
 
 const char *engine_read_name(enum engine_read kind); /* "here", "missing"... */
 
+enum engine_facet {
+	ENGINE_FACET_HERE,
+	ENGINE_FACET_NONE,   /* the item has none */
+	ENGINE_FACET_FAILED, /* nobody can say */
+	ENGINE_FACETS,
+};
+
+const char *engine_facet_kind_name(enum engine_facet kind); /* "here", "none", "unknown" */
+
+struct engine_facet_reading {
+	struct str name;
+	enum engine_facet kind;
+	struct str digest; /* HERE: SHA-256 in hexadecimal, of a file its own */
+	uint64_t bytes;
+	struct str reason; /* FAILED: why, for people */
+};
+
 struct engine_reading {
 	enum engine_read kind;
 	struct str session; /* what it has seen: replica_session_put() */
 	struct str digest;  /* HERE: SHA-256 in hexadecimal */
 	struct str text;    /* HERE: in comparable form; "": it is no JSON, or longer than LIMIT_ENGINE_COMPARED_BYTES */
 	struct str reason;  /* otherwise: why, for people */
+	const struct engine_facet_reading *facets; /* instead of `digest` and `text`, where they were asked for */
+	uint32_t facets_count;
 };
 
 struct engine_copy_question {
 	struct replica_id replicant;
+	bool facets;  /* not the item: its facets */
 	site_id from; /* the member that asks */
 	/* In the loop of the question, once; or dropped(), as in struct engine_question. ERR_NOT_FOUND: it is no member, or there is
 	 * no such replicant. */
@@ -77,6 +101,11 @@ const char *engine_verdict_name(enum engine_verdict verdict); /* "same", "differ
 void engine_compare(const struct engine_reading *readings, uint32_t count, enum engine_verdict *verdicts,
                     uint32_t *reference, bool *tie);
 
+/* The same of one facet. `readings` has that facet of each member, NULL where it was not asked, or has not said; verdicts are SAME for
+ * such a one. */
+void engine_facets_compare(const struct engine_facet_reading *const *readings, uint32_t count,
+                           enum engine_verdict *verdicts, uint32_t *reference, bool *tie);
+
 /* What of a value is shown: a scalar, cut short; of anything larger, that it is there; of what its name calls secret, nothing. */
 void engine_value_show(struct str pointer, struct str value, struct buf *out);
 
@@ -86,10 +115,18 @@ struct engine_difference {
 	struct str elsewhere; /* in what it is compared with */
 };
 
+struct engine_facet_verdict {
+	const struct engine_facet_reading *reading;
+	enum engine_verdict verdict; /* MISSING: there is none here, and others have one */
+	site_id reference;           /* with whose it was compared; 0: with none */
+};
+
 struct engine_member_verdict {
 	site_id site;
-	enum engine_verdict verdict;
-	struct str reason; /* "" for SAME */
+	enum engine_verdict verdict; /* of its facets as well: one that differs makes it DIFFERS */
+	struct str reason;           /* "" for SAME */
+	const struct engine_facet_verdict *facets;
+	uint32_t facets_count;
 	const struct engine_difference *differences;
 	uint32_t differences_count;
 	bool more; /* there are others */
@@ -103,7 +140,7 @@ struct engine_verified {
 	uint32_t members_count;
 	site_id reference; /* what was compared with; 0: there was no copy to compare with */
 	bool tie;
-	const struct str *not_compared; /* facets: files and other parts with a path of their own */
+	const struct str *not_compared; /* facets that cannot be: those that no request reads, or sets as a whole */
 	uint32_t not_compared_count;
 	site_id self;
 	const struct site_snapshot *sites;
@@ -127,6 +164,7 @@ struct engine_given {
 	struct str problem; /* as in docs/problems.md */
 	struct str text;
 	struct replica_op_id op;
+	uint32_t parts; /* its files and other facets, each an operation of its own: the numbers that follow */
 };
 
 struct engine_gift {

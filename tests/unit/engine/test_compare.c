@@ -50,6 +50,61 @@ static const struct {
 	{{HERE("a", "i:1.2:2.1"), HERE("b", "i:1.1:2.2")}, 2, "nn", 2, false},
 };
 
+#define FILE_HERE(text)                                                                                                \
+	{                                                                                                                  \
+		.kind = ENGINE_FACET_HERE, .digest = STR_INIT(text)                                                            \
+	}
+#define NO_FILE                                                                                                        \
+	{                                                                                                                  \
+		.kind = ENGINE_FACET_NONE                                                                                      \
+	}
+#define FILE_UNKNOWN                                                                                                   \
+	{                                                                                                                  \
+		.kind = ENGINE_FACET_FAILED                                                                                    \
+	}
+
+static const struct {
+	struct engine_facet_reading readings[MOST];
+	uint32_t count;
+	uint32_t absent;   /* a bit for each that was not asked */
+	const char *words; /* the first letter of each */
+	uint32_t reference;
+	bool tie;
+} facets[] = {
+	{{FILE_HERE("a"), FILE_HERE("a"), FILE_HERE("a")}, 3, 0, "sss", 0, false},
+	{{FILE_HERE("b"), FILE_HERE("a"), FILE_HERE("a")}, 3, 0, "dss", 1, false},
+	{{FILE_HERE("a"), NO_FILE, FILE_HERE("a")}, 3, 0, "sms", 0, false},
+	{{NO_FILE, NO_FILE, FILE_HERE("a")}, 3, 0, "ssd", 0, false},
+	{{NO_FILE, NO_FILE}, 2, 0, "ss", 0, false},
+	{{FILE_HERE("a"), FILE_HERE("b")}, 2, 0, "dd", 0, true},
+	{{FILE_HERE("a"), NO_FILE}, 2, 0, "dm", 0, true},
+	{{FILE_HERE("a"), FILE_UNKNOWN, FILE_HERE("a")}, 3, 0, "sus", 0, false},
+	{{FILE_UNKNOWN, FILE_UNKNOWN}, 2, 0, "uu", 2, false},
+	/* Whose item could not be compared does not count. */
+	{{FILE_HERE("b"), FILE_HERE("b"), FILE_HERE("a")}, 3, 3, "sss", 2, false},
+	{{FILE_HERE("c"), FILE_HERE("a"), FILE_HERE("b"), FILE_HERE("b"), FILE_HERE("a")}, 5, 0, "ddddd", 1, true},
+};
+
+static void facet_verdicts(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(facets) / sizeof(facets[0]); i++) {
+		const struct engine_facet_reading *readings[MOST];
+		enum engine_verdict found[MOST];
+		char words[MOST + 1] = "";
+		uint32_t reference;
+		bool tie;
+		for (uint32_t k = 0; k < facets[i].count; k++)
+			readings[k] = facets[i].absent >> k & 1 ? NULL : &facets[i].readings[k];
+		engine_facets_compare(readings, facets[i].count, found, &reference, &tie);
+		for (uint32_t k = 0; k < facets[i].count; k++)
+			words[k] = engine_verdict_name(found[k])[0];
+		assert_string_equal(words, facets[i].words);
+		assert_int_equal(reference, facets[i].reference);
+		assert_int_equal(tie, facets[i].tie);
+	}
+}
+
 static void verdicts(void **state)
 {
 	(void)state;
@@ -99,6 +154,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(verdicts),
+		cmocka_unit_test(facet_verdicts),
 		cmocka_unit_test(values),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
