@@ -334,6 +334,12 @@ struct replica_class engine_class(const struct glue_operation *operation)
 	                              .repeatable = glue_operation_repeatable(operation)};
 }
 
+static bool concerns_all(const struct glue_operation *operation)
+{
+	enum glue_effect effect = glue_operation_effect(operation);
+	return effect == GLUE_CREATE || effect == GLUE_DELETE;
+}
+
 /* How concurrent operations of this type are resolved: it stays so for the life of the replicant. */
 void engine_rules(const struct glue_type *type, uint8_t *resolutions, struct order_rules *rules)
 {
@@ -346,6 +352,10 @@ void engine_rules(const struct glue_type *type, uint8_t *resolutions, struct ord
 			                                                [GLUE_REVERSE_ORDER] = ORDER_REVERSE};
 			const struct glue_operation *a = glue_operation_at(type, x), *b = glue_operation_at(type, y);
 			resolutions[x * count + y] = names[glue_resolve(type, a, b)];
+			/* That they are of different facets says it all. As a word on the two it would say that a replace of the item
+			 * leaves something of it as it was (order_resets()). */
+			if (glue_facet_number(a) != glue_facet_number(b) && !concerns_all(a) && !concerns_all(b))
+				resolutions[x * count + y] = ORDER_DEFAULT;
 		}
 	}
 	*rules = (struct order_rules){

@@ -29,12 +29,12 @@ PIECE = 1 << 20
 class Site:
     """Its API, the port for other agents, the front of its image service, and the service itself are next to each other."""
 
-    def __init__(self, folder, name, base):
+    def __init__(self, folder, name, base, application="sample"):
         self.folder, self.name = folder / name, name
         self.folder.mkdir(parents=True)
         self.front, self.own = f"http://127.0.0.1:{base + 2}", f"http://127.0.0.1:{base + 11}"
         self.config = {"site": name, "api": f"127.0.0.1:{base}", "peer": f"127.0.0.1:{base + 1}", "threads": 1,
-                       "state": str(self.folder / "state"), "application": "sample", "timeouts": {"stop": "3s"},
+                       "state": str(self.folder / "state"), "application": application, "timeouts": {"stop": "3s"},
                        "services": {"image": {"front": f"127.0.0.1:{base + 2}", "instances": f"127.0.0.1:{base + 11}"}}}
         self.path = self.folder / "agent.yaml"
         self.path.write_text(json.dumps(self.config), encoding="utf-8")
@@ -106,9 +106,9 @@ class Site:
 
 
 class Lab:
-    def __init__(self, folder, count=3):
+    def __init__(self, folder, count=3, application="sample"):
         base = demo_process.free_base(count)
-        self.sites = [Site(folder, f"Site{i + 1}", base + 100 * i) for i in range(count)]
+        self.sites = [Site(folder, f"Site{i + 1}", base + 100 * i, application) for i in range(count)]
         try:
             mesh_maker.init(self.sites[0].path)
             self.sites[0].start()
