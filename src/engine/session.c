@@ -1,8 +1,9 @@
 /* Sessions: reading one's own writes at another site (DESIGN 7).
  *
  * An answer to a write has `Cheops-Session`: what its site had seen then. Given back on a later request at another member, that
- * one waits until it has seen as much. A session that is no such text, or of a resource that is not replicated at this site,
- * says nothing, and nobody waits for it. The time is over: the request is refused, rather than answered with something older.
+ * one waits until it has seen as much. A session that is no such text says nothing, and nobody waits for it; one of a resource that is not
+ * known at this site is waited for, since its create may be on its way. The time is over: the request is refused, rather than answered
+ * with something older.
  */
 #include "engine/engine_int.h"
 
@@ -74,17 +75,15 @@ static void expired(struct http_timer *timer)
 	finish(waiter, is_met(waiter));
 }
 
+/* Looked at after the next commit, even if it is met: whoever waits reads what was committed last, and what it has seen may not be yet. */
 static void take(struct http_task *task)
 {
 	struct waiter *waiter = (struct waiter *)task;
 	struct engine *engine = waiter->engine;
-	if (is_met(waiter)) {
-		finish(waiter, true);
-		return;
-	}
 	waiter->next = engine->waiters;
 	engine->waiters = waiter;
 	http_timer_set(engine->loop, &waiter->timer, waiter->limit_ms);
+	engine_changed(engine);
 }
 
 void engine_await(struct engine *engine, const struct engine_await *await)

@@ -405,9 +405,10 @@ void proxy_intercept(struct proxy_exchange *exchange, struct http_head *head)
 	}
 	if (proxy_read_scope(exchange, head) != 0)
 		return;
+	if (proxy_await_session(exchange, head) != 0)
+		return;
 	proxy_recognise(exchange, head);
-	if (proxy_await_session(exchange, head) == 0)
-		proxy_go_on(exchange, head);
+	proxy_go_on(exchange, head);
 }
 
 void proxy_go_on(struct proxy_exchange *exchange, struct http_head *head)

@@ -83,7 +83,9 @@ enum { SESSION_MS = 10000 };
 
 static void go_on(struct proxy_exchange *exchange)
 {
-	proxy_go_on(exchange, http_parser_head(exchange->request_parser));
+	struct http_head *head = http_parser_head(exchange->request_parser);
+	proxy_recognise(exchange, head); /* not before: what it names may have come meanwhile */
+	proxy_go_on(exchange, head);
 }
 
 static void refuse_session(struct proxy_exchange *exchange)
@@ -107,9 +109,11 @@ static void awaited(void *context, bool met)
 
 int proxy_await_session(struct proxy_exchange *exchange, const struct http_head *head)
 {
-	const struct http_field *session = exchange->resource ? http_find_named(head, STR("cheops-session")) : NULL;
+	bool may_be = exchange->proxy->shared->engine && exchange->state->config->glue;
+	const struct http_field *session = may_be ? http_find_named(head, STR("cheops-session")) : NULL;
 	if (!session || exchange->client->kind == PROXY_FRONT_PEER)
 		return 0;
+	exchange->target = copy(exchange, exchange->target); /* it outlives the buffer */
 	exchange->phase = PROXY_PENDING;
 	exchange->deferred = true;
 	engine_await(exchange->proxy->shared->engine, &(struct engine_await){.session = http_field_value(head, session),

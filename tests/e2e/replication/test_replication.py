@@ -165,6 +165,15 @@ def test_reading_ones_own_writes_at_another_site(demo):
         assert ask(front(demo, there, path), headers={"Cheops-Session": session}).json["size"] == n
 
 
+def test_reading_what_one_has_just_made_at_another_site(demo):
+    """It may not have arrived there when it is asked for: it is known by its meta-id once it has."""
+    for n in range(30):
+        made = make(demo, f"just made {n}", at=SITES[n % 3])
+        read = ask(front(demo, SITES[(n + 1) % 3], f"/pools/{made.json['id']}"),
+                   headers={"Cheops-Session": made.header("Cheops-Session")})
+        assert (read.status, read.json.get("id")) == (200, made.json["id"]), (n, read)
+
+
 @pytest.mark.parametrize("session", ["", "nonsense", "x" * 3000], ids=lambda text: text[:8] or "empty")
 def test_a_session_that_says_nothing(demo, session):
     path = f"/pools/{make(demo, f'session {len(session)}').json['id']}"
