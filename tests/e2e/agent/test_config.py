@@ -246,7 +246,7 @@ def options(cheops):
 
 def test_manual_page_and_completion_have_every_option(cheops, root):
     page = (root / "packaging/man/cheops-agent.1").read_text().replace("\\-", "-")
-    completion = (root / "packaging/completions/cheops.bash").read_text().split("_cheops_agent()")[1].split("_cheops()")[0]
+    completion = (root / "packaging/completions/cheops.bash").read_text().split("_cheops_command_agent()")[1].split("_cheops()")[0]
     for option in options(cheops):
         assert option in page and option in completion
 

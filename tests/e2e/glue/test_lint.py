@@ -109,7 +109,7 @@ def test_shipped_descriptions_are_fine(cheops, root, schema):
 
 def test_shipped_descriptions_are_installed_and_named(root):
     installed = (root / "packaging/meson.build").read_text()
-    completed = (root / "packaging/completions/cheops.bash").read_text().split("_cheops_app()")[1].split("\n}")[0]
+    completed = (root / "packaging/completions/cheops.bash").read_text().split("_cheops_command_app()")[1].split("\n}")[0]
     named = re.search("compgen -W '([a-z ]+)'", completed).group(1).split()
     page = (root / "packaging/man/cheops-app.1").read_text()
     manual = (root / "docs/apps.md").read_text()
@@ -289,7 +289,7 @@ def options(cheops):
 
 def test_manual_page_and_completion_have_every_option(cheops, root):
     page = (root / "packaging/man/cheops-app.1").read_text().replace("\\-", "-")
-    completion = (root / "packaging/completions/cheops.bash").read_text().split("_cheops_app()")[1].split("\n}")[0]
+    completion = (root / "packaging/completions/cheops.bash").read_text().split("_cheops_command_app()")[1].split("\n}")[0]
     found = [option for option in options(cheops) if option not in ("-H",)]
     assert "--app" in found and "--output" in found
     for option in found:
