@@ -455,6 +455,9 @@ int app_explain(struct app_call *call)
 		return cli_usage(call->command, "%s",
 		                 call->arguments_count < 2 ? "a request is needed: METHOD PATH, as in GET /images/42"
 		                                           : "more than METHOD, PATH and BODY; put quotes around the body");
+	if (call->arguments[1][0] != '/' && strstr(call->arguments[1], "://") == NULL)
+		return cli_usage(call->command, "the PATH " TEXT_NAME_FMT " does not begin with a slash, as in GET /images/42",
+		                 TEXT_NAME(str_of(call->arguments[1])));
 	struct explaining *explaining = arena_new(&call->arena, struct explaining);
 	explaining->call = call;
 	explaining->request.method = str_of(call->arguments[0]);

@@ -65,6 +65,11 @@ int app_open(struct app_call *call, const char *name, struct glue **glue)
 	struct err err = {0};
 	const char *path = app_path(call, name);
 	struct glue_options options = {.path = path, .hash_key = app_hash_key()};
+	if (path == name && is_name(name) && access(name, F_OK) != 0)
+		return cli_usage(call->command,
+		                 "no description " TEXT_NAME_FMT
+		                 " is shipped, and there is no such file; shipped are kubernetes, openstack, rest and sample",
+		                 TEXT_NAME(str_of(name)));
 	int status = app_read(path, LIMIT_GLUE_FILE_BYTES, &text);
 	if (status == CLI_FINE && glue_read(glue, buf_str(&text), &options, &err) != 0) {
 		cli_say("%s", err.text);

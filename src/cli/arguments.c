@@ -102,18 +102,30 @@ int cli_arguments_each(struct cli_arguments *arguments, int (*take)(void *contex
 	return status;
 }
 
+static void put_option(struct buf *out, const struct cli_option *option)
+{
+	if (option->letter != '\0')
+		buf_printf(out, "  -%c, ", option->letter);
+	else
+		buf_put(out, STR("      "));
+	buf_printf(out, "--%s%s%s", option->name, option->value != NULL ? " " : "",
+	           option->value != NULL ? option->value : "");
+}
+
+/* What they are for stands in one column, behind the longest. */
 void cli_options_describe(struct buf *out, const struct cli_option *options)
 {
+	size_t column = HELP_COLUMN;
+	for (const struct cli_option *option = options; option->name != NULL; option++) {
+		struct buf text = {0};
+		put_option(&text, option);
+		column = text.length + 2 > column ? text.length + 2 : column;
+		buf_free(&text);
+	}
 	for (const struct cli_option *option = options; option->name != NULL; option++) {
 		size_t from = out->length;
-		if (option->letter != '\0')
-			buf_printf(out, "  -%c, ", option->letter);
-		else
-			buf_put(out, STR("      "));
-		buf_printf(out, "--%s%s%s", option->name, option->value != NULL ? " " : "",
-		           option->value != NULL ? option->value : "");
-		size_t used = out->length - from;
-		buf_put_repeat(out, ' ', used < HELP_COLUMN ? HELP_COLUMN - used : 2);
+		put_option(out, option);
+		buf_put_repeat(out, ' ', column - (out->length - from));
 		buf_printf(out, "%s\n", option->help);
 	}
 }

@@ -88,7 +88,8 @@ int cli_tell_problem(const struct cli_reply *reply, const char *advice)
 		buf_put(&text, STR(": "));
 	buf_put(&text, utf8_truncate(detail, LIMIT_ERROR_TEXT_BYTES));
 	if (text.length == 0)
-		buf_printf(&text, "the agent refuses it, with status %u and no reason", reply->status);
+		buf_printf(&text, "it is answered with status %u, and not as agents do: is this the address of an agent's API?",
+		           reply->status);
 	if (*advice != '\0')
 		buf_printf(&text, "; %s", advice);
 	cli_say("%s", buf_c(&text));

@@ -160,6 +160,21 @@ static void put_one(struct buf *out, const json_t *item, bool colour)
 	cli_table_free(&table);
 }
 
+/* A word that nobody here knows looks like one of which there is nothing. */
+static void tell_nothing(const struct get_call *call, const json_t *answer)
+{
+	bool any = call->id != NULL || json_array_size(json_object_get(answer, "replicants")) > 0;
+	if (any || call->watch.again || call->watch.format != CLI_FORMAT_TABLE)
+		return;
+	if (call->type != NULL)
+		cli_say("nothing here is replicated of the type " TEXT_NAME_FMT "%s; `cheops get` shows what is",
+		        TEXT_NAME(str_of(call->type)),
+		        call->service || call->site || call->state ? ", as it was asked for" : "");
+	else if (call->service != NULL)
+		cli_say("nothing here is replicated of the service " TEXT_NAME_FMT "%s; `cheops get` shows what is",
+		        TEXT_NAME(str_of(call->service)), call->site || call->state ? ", as it was asked for" : "");
+}
+
 static int ask(const struct get_call *call, json_t **answer)
 {
 	struct buf target = {0};
@@ -212,6 +227,7 @@ static int show(const void *context, struct buf *out)
 	int status = ask(call, &answer);
 	if (status != CLI_FINE)
 		return status;
+	tell_nothing(call, answer);
 	if (call->verify) {
 		status = show_verified(call, answer, out);
 		json_decref(answer);

@@ -96,6 +96,26 @@ static void put_image(struct buf *out, const struct demo *demo)
 	buf_put(out, STR("/images/$image/file\nserver=\"{\\\"name\\\": \\\"vm\\\", \\\"image\\\": \\\"$image\\\"}\"\n"));
 }
 
+/* Its name is another one each time: pools are known by theirs. */
+static void put_pool(struct buf *out, const struct demo *demo)
+{
+	bool three = demo->options.sites_count > 2;
+	buf_printf(out,
+	           "\n# One resource at %s sites, from one request; it is answered once they have it, or after 10 s.\n"
+	           "pool=$(curl -s -H 'Scope: Site1 & Site2%s' -H 'Prefer: wait=10' --json "
+	           "\"{\\\"name\\\": \\\"shared $$\\\", \\\"size\\\": 23}\" ",
+	           three ? "three" : "both", three ? " & Site3" : "");
+	put_url(out, demo, 0, DEMO_PORT_FRONTS + DEMO_NETWORK);
+	buf_put(out, STR("/pools | sed 's/.*\"id\":\"\\([^\"]*\\)\".*/\\1/'); echo \"$pool\"\n"
+	                 "\n# What is changed at Site2 is changed at Site1, too.\n"
+	                 "curl -sw '\\n' -H 'Prefer: wait=10' --json '{\"by\": 6}' "));
+	put_url(out, demo, 1, DEMO_PORT_FRONTS + DEMO_NETWORK);
+	buf_put(out, STR("/pools/$pool/grow\ncurl -sw '\\n' "));
+	put_url(out, demo, 0, DEMO_PORT_FRONTS + DEMO_NETWORK);
+	buf_printf(out, "/pools/$pool\n\n# How its copies stand: cheops get --api 127.0.0.1:%u\n",
+	           demo_port(demo, 0, DEMO_PORT_API));
+}
+
 void demo_put_guide(struct buf *out, const struct demo *demo)
 {
 	put_sites(out, demo);
@@ -109,4 +129,6 @@ void demo_put_guide(struct buf *out, const struct demo *demo)
 		if (i == 0 && demo->options.sites_count > 1)
 			put_image(out, demo);
 	}
+	if (demo->options.sites_count > 1)
+		put_pool(out, demo);
 }

@@ -84,9 +84,9 @@ def run_guide(text):
 
 def test_guide_works_by_copy_and_paste(start):
     demo = start(json_line=False)
-    commands = re.findall(r"^# (.+)\n(?:image=|curl )", demo.first, re.MULTILINE)
-    assert len(commands) == 13, demo.first  # each has its line of explanation
-    local, image, record, *servers, none, third, via, mistake, plan = run_guide(demo.first)
+    commands = re.findall(r"^# (.+)\n(?:image=|pool=|curl )", demo.first, re.MULTILINE)
+    assert len(commands) == 15, demo.first  # each has its line of explanation
+    local, image, record, *servers, none, third, via, mistake, plan, pool, grown, read = run_guide(demo.first)
     assert (local["site"], local["via"]["site"]) == ("Site1", "Site1")
     assert record["id"] == image and record["status"] == "active"
     assert len(servers) == 6 and len({server["id"] for server in servers}) == 6
@@ -96,11 +96,12 @@ def test_guide_works_by_copy_and_paste(start):
     assert (via["site"], via["via"]["site"]) == ("Site1", "Site2")
     assert mistake["status"] == 400 and "did you mean `Site1`?" in mistake["detail"]
     assert plan["plan"] == {"op": "one", "site": "Site1"}
+    assert (grown["id"], grown["size"], read["size"]) == (pool, 29, 29)
     at_site1 = ask(f"http://127.0.0.1:{demo.base + 1}/servers").json["servers"]
     assert {server["id"] for server in at_site1} == {server["id"] for server in servers}
 
 
-@pytest.mark.parametrize("sites, answers", [(1, 3), (2, 13)])
+@pytest.mark.parametrize("sites, answers", [(1, 3), (2, 16)])
 def test_guide_names_no_site_that_is_not_there(start, sites, answers):
     demo = start(sites=sites, json_line=False)
     assert f"Site{sites + 1}" not in demo.first

@@ -227,7 +227,7 @@ def test_a_refusal_is_one_message(cheops):
     (http(b"[]"), "is no JSON object; is it an agent?"),
     (http(b"\xff\xfe"), "is not JSON"),
     (http(b""), "is not JSON"),
-    (http(b"{}", 500), "refuses it, with status 500 and no reason"),
+    (http(b"{}", 500), "with status 500, and not as agents do"),
     (b"220 mail.example.org ESMTP\r\n", "is not HTTP as it should be"),
     (b"HTTP/1.1 200 OK\r\nContent-Length: 100000000000\r\n\r\n", "is longer than"),
     (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{", "closed the connection in the middle"),
