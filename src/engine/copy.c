@@ -48,7 +48,7 @@ void engine_copy_digest(struct str text, char digest[2 * ENGINE_BLOB_BYTES])
 	char name[ENGINE_BLOB_NAME_BYTES];
 	CHECK(EVP_Digest(text.at, text.length, hash, NULL, EVP_sha256(), NULL) == 1);
 	engine_blob_name(str_make((const char *)hash, sizeof(hash)), name);
-	memcpy(digest, name, 2 * ENGINE_BLOB_BYTES);
+	memcpy(digest, name, sizeof(name) - 1);
 }
 
 /* ---- Is it settled? ------------------------------------------------------------------------------------------------ */
@@ -65,12 +65,12 @@ static const struct replica_member_view *find_own(const struct engine *engine, c
 static bool look(struct copying *copying, struct replica_view *view, struct buf *session)
 {
 	struct engine *engine = copying->engine;
-	if (!engine->replica || replica_look(engine->replica, &copying->arena, copying->replicant, view) != 0 ||
-	    !find_own(engine, view)) {
+	bool known = engine->replica && replica_look(engine->replica, &copying->arena, copying->replicant, view) == 0;
+	const struct replica_member_view *own = known ? find_own(engine, view) : NULL;
+	if (!own) {
 		end_as(copying, ENGINE_READ_FAILED, "this site knows no such replicated resource any more");
 		return false;
 	}
-	const struct replica_member_view *own = find_own(engine, view);
 	engine_changed(engine); /* looking has begun a session of the store */
 	if (view->deleted) {
 		end_as(copying, ENGINE_READ_UNSETTLED, "it was deleted");
@@ -192,6 +192,7 @@ void engine_copy_start(struct copying *copying)
 	if (!look(copying, &view, &copying->session))
 		return;
 	const struct replica_member_view *own = find_own(engine, &view);
+	CHECK(own); /* look() has found it */
 	copying->own = (struct engine_name){.service = view.service, .type = view.type};
 	if (own->local_id.length == 0) {
 		end_as(copying, ENGINE_READ_MISSING, "it was not made there");

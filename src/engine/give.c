@@ -340,9 +340,11 @@ void engine_givings_review(struct engine *engine)
 
 void engine_givings_drop(struct engine *engine)
 {
-	while (engine->givings) {
-		struct giving *giving = engine->givings;
-		giving_unlink(giving);
+	struct giving *giving = engine->givings;
+	engine->givings = NULL;
+	engine->givings_count = 0;
+	for (struct giving *next; giving; giving = next) {
+		next = giving->next;
 		if (giving->about.dropped)
 			giving->about.dropped(giving->about.context);
 		giving_free(giving);

@@ -437,7 +437,7 @@ void engine_run_go(struct run *run)
 		engine_run_fail(run, REPLICA_FAILED, "%s", err.text);
 		return;
 	}
-	bool has_request = runs || run->task.kind == REPLICA_INQUIRE || run->task.kind == REPLICA_RUN_ANEW;
+	bool has_request = has_effect(run) || run->task.kind == REPLICA_INQUIRE || run->task.kind == REPLICA_RUN_ANEW;
 	int code = has_request ? translate(run, &err) : 0;
 	if (code) {
 		engine_run_fail(run, code == ERR_UNAVAILABLE ? REPLICA_FAILED : REPLICA_REFUSED, "%s", err.text);

@@ -276,7 +276,7 @@ static bool check_name(struct ticket *ticket, const struct reading *reading)
 	bool named = ticket->match.id.length > 0 || reading->has_id;
 	if (glue_operation_effect(operation) != GLUE_CREATE || named ||
 	    glue_type_identity(ticket->match.type) != GLUE_CHOSEN ||
-	    reading->body.length + LIMIT_REPLICA_NAME_BYTES * 6 <= LIMIT_REPLICA_BODY_BYTES)
+	    reading->body.length + (size_t)LIMIT_REPLICA_NAME_BYTES * 6 <= LIMIT_REPLICA_BODY_BYTES)
 		return true;
 	engine_ticket_refuse(ticket, 413, "body-too-long",
 	                     "what is made has no name, and one that the service makes could not be put into a body of %zu "

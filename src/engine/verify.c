@@ -343,12 +343,12 @@ static void take_text(struct asked *asked, struct str text)
 	struct verify *verify = asked->verify;
 	struct engine_reading *reading = &asked->reading;
 	struct buf made = {0};
-	char *digest = arena_array(&verify->arena, char, 2 * ENGINE_BLOB_BYTES);
+	char *digest = arena_array(&verify->arena, char, (size_t)2 * ENGINE_BLOB_BYTES);
 	const struct glue_type *type = verify->copying.match.type;
 	if (type && glue_comparable(type, text, &made, NULL) == 0) {
 		engine_copy_digest(buf_str(&made), digest);
 		reading->text = copy(&verify->arena, buf_str(&made));
-		reading->digest = str_make(digest, 2 * ENGINE_BLOB_BYTES);
+		reading->digest = str_make(digest, (size_t)2 * ENGINE_BLOB_BYTES);
 	}
 	buf_free(&made);
 }
@@ -502,17 +502,20 @@ void engine_verifies_review(struct engine *engine)
 
 void engine_verifies_drop(struct engine *engine)
 {
-	while (engine->verifies) {
-		struct verify *verify = engine->verifies;
-		verify_unlink(verify);
+	struct verify *verify = engine->verifies;
+	struct serve *serve = engine->serves;
+	engine->verifies = NULL;
+	engine->serves = NULL;
+	engine->verifies_count = 0;
+	for (struct verify *next; verify; verify = next) {
+		next = verify->next;
 		end_round(verify);
 		if (verify->about.dropped)
 			verify->about.dropped(verify->about.context);
 		verify_free(verify);
 	}
-	while (engine->serves) {
-		struct serve *serve = engine->serves;
-		serve_unlink(serve);
+	for (struct serve *next; serve; serve = next) {
+		next = serve->next;
 		if (serve->about.dropped)
 			serve->about.dropped(serve->about.context);
 		serve_free(serve);

@@ -68,6 +68,7 @@ static void key_told(struct strip *strip)
 {
 	struct level *level = innermost(strip);
 	struct str name;
+	CHECK(level); /* a key is in an object */
 	bool readable = glue_json_string(strip->json.token, strip->json.escaped, &strip->scratch, &name);
 	level->at = strip->json.token_at;
 	level->below = level->node && readable ? glue_places_member(level->node, name) : NULL;

@@ -23,7 +23,7 @@ void proxy_config_drop(struct proxy_config *config)
 	}
 	for (uint32_t i = 0; i < config->hooks_count; i++) {
 		http_tls_drop(config->hooks[i].tls);
-		explicit_bzero((void *)(uintptr_t)config->hooks[i].secret.at, config->hooks[i].secret.length);
+		explicit_bzero((char *)config->hooks[i].secret.at, config->hooks[i].secret.length);
 	}
 	glue_free((struct glue *)config->glue);
 	/* The configuration itself lives in its arena. */

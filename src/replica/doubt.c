@@ -281,7 +281,7 @@ static int judge_withheld(struct replica *replica, struct replicant *r, uint32_t
 		return 0;
 	}
 	replica_tell(replica, r, number, r->self, r->self, REPLICA_REJECTED);
-	drop_withheld(replica, r, find_withheld(r, number), blob);
+	drop_withheld(replica, r, withheld, blob);
 	return 0;
 }
 

@@ -208,7 +208,7 @@ static bool is_settled(const struct replicant *r)
 
 void forget_settled(struct replica *replica, struct replicant *r)
 {
-	uint32_t all[LIMIT_REPLICA_MEMBERS], base[LIMIT_REPLICA_MEMBERS];
+	uint32_t all[LIMIT_REPLICA_MEMBERS] = {0}, base[LIMIT_REPLICA_MEMBERS] = {0};
 	if (r->kind != REPLICANT_LIVE || r->ops_count == 0 || !is_settled(r) || !settled_by_all(r, all) ||
 	    vector_covers(r->base, all, r->members_count))
 		return;

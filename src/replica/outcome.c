@@ -240,7 +240,7 @@ static void done(struct replica *replica, struct replicant *r, enum order_done h
 		replica->counters.in_doubt += how == ORDER_DOUBT;
 		report_except(own_report(r),
 		              &(struct exception){op->member, op->number, (uint8_t)state, (uint16_t)outcome->status,
-		                                  (uint16_t)bytes, (char *)(uintptr_t)outcome->answer.at});
+		                                  (uint16_t)bytes, (char *)outcome->answer.at});
 		r->report_dirty = true;
 		if (op->effect == ORDER_CREATE || op->effect == ORDER_ADOPT) {
 			references_wake(replica, r);

@@ -54,7 +54,7 @@ static bool read_exception(struct reader *reader, struct exception *exception, u
 	exception->status = read_16(reader);
 	struct str answer = read_bytes(reader, read_16(reader));
 	exception->answer_bytes = (uint16_t)answer.length;
-	exception->answer = (char *)(uintptr_t)answer.at;
+	exception->answer = (char *)answer.at;
 	bool is_one = exception->state == REPLICA_REJECTED || exception->state == REPLICA_REJECTED_CREDENTIAL ||
 	              exception->state == REPLICA_IN_DOUBT || exception->state == REPLICA_PENDING ||
 	              exception->state == EXCEPTION_DISMISSED;

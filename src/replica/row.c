@@ -383,10 +383,10 @@ static void put_withheld(struct buf *out, const struct replicant *r)
 static bool read_withheld(struct reader *reader, struct replicant *r)
 {
 	uint32_t count = read_16(reader);
-	if (reader->left / 9 < count)
-		return false;
-	r->withheld = count > 0 ? calloc(count, sizeof(*r->withheld)) : NULL;
-	CHECK(count == 0 || r->withheld != NULL);
+	if (count == 0 || reader->left / 9 < count)
+		return count == 0;
+	r->withheld = calloc(count, sizeof(*r->withheld));
+	CHECK(r->withheld != NULL);
 	r->withheld_count = count;
 	for (uint32_t i = 0; i < count; i++) {
 		r->withheld[i].number = read_32(reader);
