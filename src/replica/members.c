@@ -772,11 +772,11 @@ int members_ask_drop(struct replica *replica, struct replica_id id, const struct
 		staying += i != member && !r->members[i].removed && !r->members[i].leaving;
 	if (staying == 0 && live_count(r) > 0)
 		return err_set(err, ERR_CONFLICT, "it is the last member that stays: delete the resource instead");
+	if (drop->force && member == r->self)
+		return err_set(err, ERR_INVALID, "a site that answers need not be forced out: drop it without force");
 	if (drop->force && !is_elsewhere(r, member))
 		return err_set(err, ERR_CONFLICT,
 		               "no other member is known to have it: wait until one has, or delete the resource");
-	if (drop->force && member == r->self)
-		return err_set(err, ERR_INVALID, "a site that answers need not be forced out: drop it without force");
 	uint8_t flags = (uint8_t)(MEMBER_LEAVING | (drop->keep ? MEMBER_KEEPS : 0) | (drop->force ? MEMBER_REMOVED : 0));
 	if (mark(replica, r, member, flags))
 		changed(replica, r);

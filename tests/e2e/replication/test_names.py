@@ -120,6 +120,6 @@ def test_by_the_other_id_sites_are_dropped_too(names, cheops):
     assert dropped.status == 0, dropped
     wait_for(lambda: names.services["Site3"].ask("GET", "/pools?name=x").json["pools"] == [], "the copy at Site3 to be deleted")
     for site in ("Site1", "Site2"):
-        wait_for(lambda site=site: [[each["site"] for each in one["members"]] for one in names.listed(site)] == [["Site1", "Site2"]],
+        wait_for(lambda site=site: [{each["site"] for each in one["members"]} for one in names.listed(site)] == [{"Site1", "Site2"}],
                  f"{site} to know of it")
         assert names.ask(site, "GET", f"/pools/{second.json['id']}").json["id"] == first.json["id"]
