@@ -101,15 +101,25 @@ struct step *lane_find(struct replicant *r, uint32_t member, uint32_t number)
 	return NULL;
 }
 
-/* Something that was done here sets all that it would have set. */
+/* It lost against what was done here, or that sets all that it would have set. */
 static bool is_made_up_for(struct replicant *r, uint32_t index)
 {
-	const struct order_place *place = &r->sequence.places[index];
-	if (place->fate != ORDER_OBSOLETE)
-		return false;
-	const struct op *by = r->ops[place->by];
-	const struct step *step = lane_find(r, by->member, by->number);
-	return step && step->how == ORDER_DONE;
+	for (uint32_t hops = 0; hops <= r->ops_count; hops++) {
+		const struct order_place *place = &r->sequence.places[index];
+		if (place->fate == ORDER_COUNTS)
+			return false;
+		index = place->by;
+		const struct step *step = lane_find(r, r->ops[index]->member, r->ops[index]->number);
+		if (step && step->how == ORDER_DONE)
+			return true;
+	}
+	return false;
+}
+
+/* Pending: a person has had it run again, late; or a doubt was let be, which is told when all is settled without it (doubt.c). */
+static bool is_decided(const struct exception *exception)
+{
+	return exception->state == REPLICA_PENDING || exception->state == EXCEPTION_DISMISSED;
 }
 
 bool lane_lacks(struct replicant *r, bool undecided)
@@ -121,9 +131,10 @@ bool lane_lacks(struct replicant *r, bool undecided)
 		const struct exception *exception = &report->exceptions[i];
 		const struct step *step = lane_find(r, exception->member, exception->number);
 		bool late = exception->state == REPLICA_PENDING && step && step->how == ORDER_DONE;
-		bool decided = undecided && exception->state == EXCEPTION_DISMISSED;
 		bool known = op_find(r, exception->member, exception->number) != NULL;
-		if (known && !late && !decided && !is_made_up_for(r, op_index(r, exception->member, exception->number)))
+		if (!known || late || (undecided && is_decided(exception)))
+			continue;
+		if (!is_made_up_for(r, op_index(r, exception->member, exception->number)))
 			return true;
 	}
 	return false;

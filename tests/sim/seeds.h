@@ -109,6 +109,7 @@ static const struct sim_named_seed choir_named_seeds[] = {
      19524, 200},
 	{"what a replace had made needless was forgotten before that lost, by the rules, against an append", 17645, 200},
 	{"who had deleted it, and refused what came after, was waited for to decide on that", 2257, 200},
+	{"who was stuck with a doubt that a person let be was taken for undecided", 18221, 200},
 	{"a state was given that lacked what others had accepted", 361, 200},
 	{"the same, of a stuck one", 1450, 200},
 };
