@@ -102,6 +102,19 @@ static uint32_t draw_reference(struct choir *choir, const struct choir_replicant
 	return 0;
 }
 
+/* Of several at different members (--names): those of the same ones would become one, which is another world (--rivals). */
+static uint32_t draw_name(struct choir *choir, struct sim_random *random, const struct choir_replicant *it)
+{
+	uint32_t own = 1000 + it->number, name = 1 + (uint32_t)sim_random_below(random, NAMES);
+	for (uint32_t i = 0; i < it->number; i++) {
+		const struct choir_replicant *other = &choir->replicants[i];
+		bool same = other->kind == it->kind && other->name == name && other->members_count == it->members_count;
+		if (same && memcmp(other->members, it->members, it->members_count * sizeof(it->members[0])) == 0)
+			return own;
+	}
+	return name;
+}
+
 static void draw_replicant(struct choir *choir, uint32_t number)
 {
 	struct choir_replicant *it = &choir->replicants[number];
@@ -117,7 +130,7 @@ static void draw_replicant(struct choir *choir, uint32_t number)
 	draw_members(choir, &random, it);
 	draw_rules(choir, &random, it);
 	if (choir_types[it->kind].named)
-		it->name = choir->options.names ? 1 + (uint32_t)sim_random_below(&random, NAMES) : 1000 + number;
+		it->name = choir->options.names ? draw_name(choir, &random, it) : 1000 + number;
 	if (choir_types[it->kind].refers)
 		it->refers = draw_reference(choir, it);
 	if (choir->options.rivals)

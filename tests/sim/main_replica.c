@@ -57,7 +57,7 @@ static void put_command(void *context, struct buf *out)
 	if (choir->members)
 		buf_printf(out, " --members");
 	if (settings->varies) {
-		buf_printf(out, " --vary%s", choir->rivals ? " --rivals" : "");
+		buf_printf(out, " --vary%s%s", choir->rivals ? " --rivals" : "", choir->names ? " --names" : "");
 		return;
 	}
 	buf_printf(out, " --replicants %" PRIu32 " --actions %" PRIu32 " --loss %g%s%s%s%s", choir->replicants,
