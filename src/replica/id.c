@@ -15,8 +15,16 @@ static bool is_dash_before(size_t byte)
 
 void replica_id_put(struct replica_id id, struct buf *out)
 {
-	for (size_t i = 0; i < sizeof(id.bytes); i++)
-		buf_printf(out, "%s%02x", is_dash_before(i) ? "-" : "", id.bytes[i]);
+	static const char digits[] = "0123456789abcdef";
+	char text[36];
+	size_t at = 0;
+	for (size_t i = 0; i < sizeof(id.bytes); i++) {
+		if (is_dash_before(i))
+			text[at++] = '-';
+		text[at++] = digits[id.bytes[i] >> 4];
+		text[at++] = digits[id.bytes[i] & 15];
+	}
+	buf_put(out, str_make(text, at));
 }
 
 bool replica_id_parse(struct str text, struct replica_id *id)
