@@ -149,7 +149,9 @@ def test_only_who_lacks_it_is_sent_the_file(lab):
 def test_the_odd_one_may_be_the_right_one(lab):
     image = Image(lab, "odd", MB)
     image.spoil(3, 4 * MB, "newer")
-    assert run(lab[1], "repair", image.id, "--from", "Site3", "--wait", "all").returncode == 0
+    fixed = run(lab[1], "repair", image.id, "--from", "Site3", "--wait", "all", "-o", "json")
+    shown = json.loads(fixed.stdout)
+    assert fixed.returncode == 0 and shown["reached"] and [each["reached"] for each in shown["operations"]] == [True, True], fixed
     image.wait_same(digest(content(4 * MB, "newer")))
     assert image.words() == SAME
     lab.wait_no_blobs()
