@@ -60,6 +60,20 @@ static void check_service(const struct proxy_config *config, uint32_t index)
 	}
 }
 
+/* What they are asked for can be put into a request line, and what is shown of them has no query, which may be a secret. */
+static void check_hook(const struct engine_hook *hook)
+{
+	CHECK(hook->name.length > 0 && text_is_printable(hook->name));
+	CHECK(hook->address.length > 0 && hook->events != 0 && hook->timeout_ms >= 100);
+	CHECK(hook->target.length > 0 && hook->target.at[0] == '/');
+	for (size_t i = 0; i < hook->target.length; i++)
+		CHECK(hook->target.at[i] > ' ' && hook->target.at[i] < 0x7f);
+	CHECK(hook->url.length > 0 && hook->url.length <= LIMIT_AGENT_URL_BYTES && text_is_printable(hook->url));
+	CHECK(memchr(hook->url.at, '?', hook->url.length) == NULL);
+	CHECK(hook->secret.length == 0); /* it needs a file */
+	CHECK((hook->tls != NULL) == (hook->tls_name != NULL));
+}
+
 static void check_config(const struct proxy_config *config)
 {
 	CHECK(config->site.length > 0 && text_is_printable(config->site));
@@ -75,6 +89,9 @@ static void check_config(const struct proxy_config *config)
 	CHECK(config->tags_count <= LIMIT_AGENT_TAGS);
 	for (uint32_t i = 0; i < config->tags_count; i++)
 		CHECK(text_is_printable(config->tags[i].key) && text_is_printable(config->tags[i].value));
+	CHECK(config->hooks_count <= LIMIT_AGENT_WEBHOOKS);
+	for (uint32_t i = 0; i < config->hooks_count; i++)
+		check_hook(&config->hooks[i]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

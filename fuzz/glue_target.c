@@ -1,9 +1,10 @@
 /* Any bytes as a target or a link: who replaces nothing gets what he gave, places lie inside the text, and an id that was
- * put in is found again where it was put.
+ * put in is found again where it was put. And as a natural name: the query that looks for it has that name in it, and nothing else.
  *
  * The first byte says which service it is and how much is replaced; the rest is the text. */
 #include "base/check.h"
-#include "glue/glue.h"
+#include "base/percent.h"
+#include "glue/glue_int.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -17,6 +18,9 @@ static const char description[] =
 	"  image.image:\n"
 	"    collection: /v2/images\n"
 	"    item: '/v2/images/{id}'\n"
+	"    name: /name\n"
+	"    unique: true\n"
+	"    find: 'name={name}&all=1'\n"
 	"    references: {query: {member: image.image, 'of server': compute.server}}\n"
 	"    operations: {file: {method: PUT, path: '{item}/file', effect: replace, facet: file, body: opaque}}\n"
 	"  compute.server:\n"
@@ -95,6 +99,24 @@ static void splice_target(struct asker *asker, struct str text, struct buf *out)
 		glue_splice_target(&match, &request, &replacer, out);
 }
 
+static void check_find(struct str name)
+{
+	static const struct str before = STR_INIT("name="), behind = STR_INIT("&all=1");
+	struct buf query = {0};
+	struct arena arena;
+	struct str again;
+	arena_init(&arena, 0);
+	CHECK(glue_type_find_put(&glue->types[0], name, &query));
+	CHECK(query.length >= before.length + behind.length);
+	struct str put = str_make(query.at + before.length, query.length - before.length - behind.length);
+	CHECK(str_equal(str_make(put.at + put.length, behind.length), behind));
+	for (size_t i = 0; i < put.length; i++)
+		CHECK(put.at[i] > ' ' && put.at[i] < 0x7f && !strchr("&=+#?/", put.at[i]));
+	CHECK(percent_decode(&arena, put, &again) && str_equal(again, name));
+	arena_free(&arena);
+	buf_free(&query);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const services[] = {"image", "compute", "other"};
@@ -110,5 +132,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	service = str_of(services[data[0] % COUNT(services)]);
 	check(splice_link, data[0] / COUNT(services), text);
 	check(splice_target, data[0] / COUNT(services), text);
+	check_find(text);
 	return 0;
 }

@@ -212,6 +212,22 @@ static inline void fuzz_finish(struct replica *replica, struct fuzz_host *host, 
 	replica_executed(replica, number, &outcome, now);
 }
 
+/* Replicant 1 at all three sites, by a request with this Idempotency-Key; carried out, and the others do not have it yet. */
+static inline void fuzz_create(struct replica *replica, struct fuzz_host *host, struct str key, struct replica_now now)
+{
+	site_id members[3] = {fuzz_site_id(0), fuzz_site_id(1), fuzz_site_id(2)};
+	struct replica_create create = {
+		.service = STR_INIT("sample"), .type = STR_INIT("sample.counter"), .members = members, .members_count = 3};
+	struct replica_submission submission = {.ticket = 1,
+	                                        .create = &create,
+	                                        .replicant = fuzz_id(1),
+	                                        .class = {.name = STR_INIT("create"), .effect = ORDER_CREATE},
+	                                        .request = {.head = STR_INIT("create 7")},
+	                                        .key = key};
+	replica_submit(replica, &submission, now);
+	fuzz_finish(replica, host, 0, now);
+}
+
 /* What is stored can be read again, and all of it. */
 static inline void fuzz_check(struct fuzz_host *host, struct replica_now now)
 {

@@ -165,18 +165,8 @@ static void check_local(struct str bytes)
 static void fill(struct fuzz_host *host)
 {
 	struct replica *replica = fuzz_replica(host, now);
-	site_id members[3] = {fuzz_site_id(0), fuzz_site_id(1), fuzz_site_id(2)};
-	struct replica_create create = {
-		.service = STR_INIT("sample"), .type = STR_INIT("sample.counter"), .members = members, .members_count = 3};
-	struct replica_submission submission = {.ticket = 1,
-	                                        .create = &create,
-	                                        .replicant = fuzz_id(1),
-	                                        .class = {.name = STR_INIT("create"), .effect = ORDER_CREATE},
-	                                        .request = {.head = STR_INIT("create 7")},
-	                                        .key = STR_INIT("key")};
 	CHECK(replica != NULL);
-	replica_submit(replica, &submission, now);
-	fuzz_finish(replica, host, 0, now);
+	fuzz_create(replica, host, STR("key"), now);
 	replica_free(replica);
 }
 
