@@ -2,6 +2,7 @@
 
 The executable is $CHEOPS_SAMPLE, or cheops-sample beside $CHEOPS, or build/cheops-sample.
 """
+import concurrent.futures
 import http.client
 import http.server
 import json
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import threading
 import urllib.parse
+import uuid
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CHEOPS = pathlib.Path(os.environ.get("CHEOPS", ROOT / "build" / "cheops")).resolve()
@@ -178,3 +180,41 @@ class Recorder:
     def stop(self):
         self.server.shutdown()
         self.server.server_close()
+
+
+# ---- what tests of them share -------------------------------------------------------------------------------------------
+
+
+def make_image(image, data=None, **members):
+    record = image.post("/images", {"name": "debian", **members}).json
+    if data is not None:
+        assert image.ask("PUT", f"/images/{record['id']}/file", data).status == 200
+    return record["id"]
+
+
+def is_uuid4(text):
+    return str(uuid.UUID(text)) == text and uuid.UUID(text).version == 4
+
+
+def at_once(count, work):
+    """work(0) to work(count - 1), all at the same time; their results."""
+    barrier = threading.Barrier(count)
+
+    def begin(number):
+        barrier.wait(BOUND_S)
+        return work(number)
+
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        return list(pool.map(begin, range(count), timeout=2 * BOUND_S))
+
+
+def wait_until(condition):
+    """Asks again and again, without sleeping, up to a bound."""
+    done = threading.Event()
+    bound = threading.Timer(BOUND_S, done.set)
+    bound.start()
+    try:
+        while not condition():
+            assert not done.wait(0.01), "waited in vain"
+    finally:
+        bound.cancel()
