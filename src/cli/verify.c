@@ -33,7 +33,7 @@ static int by_name(const void *a, const void *b)
 
 static void sort_members(json_t *verify)
 {
-	json_t *sorted[LIMIT_REPLICA_MEMBERS], *members = json_object_get(verify, "members");
+	json_t *sorted[LIMIT_REPLICA_MEMBERS] = {NULL}, *members = json_object_get(verify, "members");
 	size_t count = json_array_size(members) < LIMIT_REPLICA_MEMBERS ? json_array_size(members) : LIMIT_REPLICA_MEMBERS;
 	for (size_t i = 0; i < count; i++)
 		sorted[i] = json_incref(json_array_get(members, i));

@@ -328,7 +328,7 @@ int session_check_unique(struct store_session *session, const struct store_index
                          struct str index_key, struct str row_key, struct err *err)
 {
 	struct key begins;
-	struct engine_entry entry = {0};
+	struct engine_entry entry = {.key = STR_INIT("")};
 	if (!index->unique || key_of_entry(&begins, space, index_key, NULL, false))
 		return 0;
 	int code = session_seek(session, key_str(&begins), false, &entry, err);
@@ -485,11 +485,11 @@ int store_delete(struct store_session *session, uint32_t table, struct str key, 
 
 int store_usage(struct store *store, struct store_usage *usage, struct err *err)
 {
-	struct store_session *session;
+	struct store_session *session = NULL;
 	struct catalogue_state state = {0};
 	*usage = (struct store_usage){0};
 	int code = store_begin_read(store, &session, err);
-	if (code)
+	if (code || !session)
 		return code;
 	code = get_state(session, &state, err);
 	store_abort(session);
