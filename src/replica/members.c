@@ -672,7 +672,7 @@ static void leave(struct replica *replica, struct replicant *r)
 		free(op);
 	}
 	r->ops_count = r->steps_count = 0;
-	r->task = (struct task){0};
+	outcome_end(r); /* nothing that may have had an effect: that is made sure of first */
 	r->unsure = r->redo = r->ordered = r->merges = false;
 	r->repair_us = r->alone_us = 0;
 	vector_copy(r->base, r->known, r->members_count);

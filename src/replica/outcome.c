@@ -35,7 +35,7 @@ void outcome_answer(struct replica *replica, const struct replicant *r, const st
 	give_answer(replica, r, outcome, false);
 }
 
-static void end_task(struct replicant *r)
+void outcome_end(struct replicant *r)
 {
 	free(r->task.intent);
 	buf_free(&r->task.key);
@@ -142,7 +142,7 @@ static void first_accepted(struct replica *replica, struct replicant *r, const s
 	give_answer(replica, r, outcome, kept && op->stamp == stamp);
 	if (op->effect == ORDER_CREATE)
 		replica_tell_replicant(replica, r, REPLICA_EVENT_REPLICANT);
-	end_task(r);
+	outcome_end(r);
 }
 
 /* As if it had never been. */
@@ -156,7 +156,7 @@ static void withdraw(struct replica *replica, struct replicant *r, const struct 
 	if (r->task.key.length > 0)
 		key_forget(replica, buf_str(&r->task.key));
 	outcome_answer(replica, r, outcome);
-	end_task(r);
+	outcome_end(r);
 	if (!creates || r->withheld_count > 0)
 		return;
 	queue_refuse(replica, r, ERR_NOT_FOUND, "it could not be created");
@@ -173,7 +173,7 @@ static void first_unknown(struct replica *replica, struct replicant *r, const st
 	if (r->task.kind == REPLICA_INQUIRE) {
 		doubt_withhold(replica, r, outcome->kind == REPLICA_FAILED);
 		outcome_answer(replica, r, &told);
-		end_task(r);
+		outcome_end(r);
 	} else if (task_runs_again(r->task.intent)) {
 		issue(replica, r, outcome);
 		outcome_answer(replica, r, &told);
@@ -249,7 +249,7 @@ static void done(struct replica *replica, struct replicant *r, enum order_done h
 	}
 	replica_tell(replica, r, op->number, op->member, r->self, state);
 	r->retry_us = 0;
-	end_task(r);
+	outcome_end(r);
 }
 
 /* A delete that finds nothing has what it wanted: it may have been run before, and its answer was lost. */
@@ -296,13 +296,13 @@ static void take_delivered(struct replica *replica, struct replicant *r, const s
 		inquire(replica, r);
 	} else if (outcome->kind == REPLICA_UNKNOWN || r->unsure || (asked && !refused)) {
 		if (refused) {
-			end_task(r); /* asked, the service says that it did not happen */
+			outcome_end(r); /* asked, the service says that it did not happen */
 			lane_wait(replica, r);
 		} else {
 			try_again(replica, r);
 		}
 	} else {
-		end_task(r); /* it has had no effect, and may have one later */
+		outcome_end(r); /* it has had no effect, and may have one later */
 		wait_for(replica, r, outcome->again_us);
 	}
 }
@@ -330,7 +330,7 @@ static void take_weak(struct replica *replica, struct replicant *r, const struct
 		sync_emit_weak(replica, r, buf_str(&r->task.content), creates);
 	}
 	outcome_answer(replica, r, outcome);
-	end_task(r);
+	outcome_end(r);
 	bool over = accepted ? row.class.effect == ORDER_DELETE : creates && !own_report(r)->created;
 	if (!over)
 		return;
@@ -348,18 +348,18 @@ void outcome_take(struct replica *replica, struct replicant *r, const struct rep
 	case TASK_DELIVERED: take_delivered(replica, r, outcome); break;
 	case TASK_WITHHELD:
 		doubt_answered(replica, r, outcome);
-		end_task(r);
+		outcome_end(r);
 		break;
 	case TASK_STATE:
 		repair_read(replica, r, outcome);
-		end_task(r);
+		outcome_end(r);
 		break;
 	case TASK_COPY:
-		end_task(r);
+		outcome_end(r);
 		members_read(replica, r, outcome);
 		break;
 	case TASK_LEAVE:
-		end_task(r);
+		outcome_end(r);
 		members_deleted(replica, r, outcome);
 		break;
 	case TASK_WEAK: take_weak(replica, r, outcome); break;

@@ -317,11 +317,7 @@ static void take_unknown(struct replica *replica, site_id from, struct section *
 		replica_tell_replicant(replica, r, REPLICA_EVENT_REPLICANT);
 		return;
 	}
-	/* It was not in the work list before, and is the last that went there. */
-	if (r->in_work) {
-		r->in_work = false;
-		replica->work_count--;
-	}
+	work_remove(replica, r);
 	replicant_drop(replica, r);
 	if (section->flags & SYNC_HEADER)
 		drop(replica);

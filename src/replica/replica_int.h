@@ -454,6 +454,7 @@ void replicant_save(struct replica *replica, struct replicant *r);
 void replicant_drop(struct replica *replica, struct replicant *r); /* out of memory */
 void replicants_trim(struct replica *replica);
 void work_add(struct replica *replica, struct replicant *r);
+void work_remove(struct replica *replica, struct replicant *r);                 /* one of which nothing is to be kept */
 uint32_t member_index(const struct replicant *r, site_id site);                 /* UINT32_MAX: none */
 uint32_t op_index(const struct replicant *r, uint32_t member, uint32_t number); /* of one that is known */
 struct op *op_find(const struct replicant *r, uint32_t member, uint32_t number);
@@ -499,6 +500,7 @@ void lane_adopt(struct replica *replica, struct replicant *r, const struct op *c
 void lane_wake_slots(struct replica *replica);
 
 /* outcome.c */
+void outcome_end(struct replicant *r); /* of its task */
 void outcome_take(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome);
 void outcome_answer(struct replica *replica, const struct replicant *r, const struct replica_outcome *outcome);
 

@@ -180,7 +180,9 @@ static int find(struct replica *replica, const struct replica_submission *submis
 	if (code != 0 && code != ERR_NOT_FOUND)
 		return err_set(err, code, "what is stored of it cannot be read: %s", err_phrase(code));
 	if (submission->create) {
-		if (code == 0)
+		bool there = code == 0;
+		*r = NULL; /* it stays as it is */
+		if (there)
 			return err_set(err, ERR_CONFLICT, "there is a replicant of that id already");
 		*r = create(replica, submission);
 		return 0;

@@ -149,6 +149,16 @@ void work_add(struct replica *replica, struct replicant *r)
 	r->in_work = true;
 }
 
+void work_remove(struct replica *replica, struct replicant *r)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < replica->work_count && r->in_work; i++)
+		if (replica->work[i] != r)
+			replica->work[kept++] = replica->work[i];
+	replica->work_count = r->in_work ? kept : replica->work_count;
+	r->in_work = false;
+}
+
 uint32_t member_index(const struct replicant *r, site_id site)
 {
 	for (uint32_t i = 0; i < r->members_count; i++)
