@@ -294,7 +294,7 @@ void replica_executed(struct replica *replica, uint64_t task, const struct repli
 void replica_receive(struct replica *replica, site_id from, struct str message, struct replica_now now);
 
 /* Messages to one site, put together on the way: the one that `out` has from `at` on gets the sections of a later one, and its clock. Whoever
- * gets it hears what it would have heard of both, at once. False: together they are too long, and nothing was done. */
+ * gets it hears what it would have heard of both, at once. False: together they are too long, or of two versions, and nothing was done. */
 bool replica_join(struct buf *out, size_t at, struct str later);
 
 /* A blob is here as a whole, checked. */

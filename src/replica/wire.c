@@ -33,8 +33,8 @@ int sync_message_open(struct str bytes, uint64_t *clock, struct reader *sections
  * passed, so the later one holds for all of it. */
 bool replica_join(struct buf *out, size_t at, struct str later)
 {
-	CHECK(out->length >= at + MESSAGE_HEAD && later.length >= MESSAGE_HEAD && out->at[at] == later.at[0]);
-	if (out->length - at + later.length - MESSAGE_HEAD > LIMIT_REPLICA_MESSAGE_BYTES)
+	CHECK(out->length >= at + MESSAGE_HEAD && later.length >= MESSAGE_HEAD);
+	if (out->at[at] != later.at[0] || out->length - at + later.length - MESSAGE_HEAD > LIMIT_REPLICA_MESSAGE_BYTES)
 		return false;
 	memcpy(out->at + at, later.at, MESSAGE_HEAD);
 	buf_put(out, str_make(later.at + MESSAGE_HEAD, later.length - MESSAGE_HEAD));
