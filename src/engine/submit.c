@@ -334,10 +334,14 @@ struct replica_class engine_class(const struct glue_operation *operation)
 	                              .repeatable = glue_operation_repeatable(operation)};
 }
 
+static bool deletes(const struct glue_operation *operation)
+{
+	return glue_operation_effect(operation) == GLUE_DELETE;
+}
+
 static bool concerns_all(const struct glue_operation *operation)
 {
-	enum glue_effect effect = glue_operation_effect(operation);
-	return effect == GLUE_CREATE || effect == GLUE_DELETE;
+	return glue_operation_effect(operation) == GLUE_CREATE || deletes(operation);
 }
 
 /* How concurrent operations of this type are resolved: it stays so for the life of the replicant. */
@@ -353,8 +357,9 @@ void engine_rules(const struct glue_type *type, uint8_t *resolutions, struct ord
 			const struct glue_operation *a = glue_operation_at(type, x), *b = glue_operation_at(type, y);
 			resolutions[x * count + y] = names[glue_resolve(type, a, b)];
 			/* That they are of different facets says it all. As a word on the two it would say that a replace of the item
-			 * leaves something of it as it was (order_resets()). */
-			if (glue_facet_number(a) != glue_facet_number(b) && !concerns_all(a) && !concerns_all(b))
+			 * leaves something of it as it was (order_resets()). And whether a delete wins is more than an order of two. */
+			bool apart = glue_facet_number(a) != glue_facet_number(b) && !concerns_all(a) && !concerns_all(b);
+			if (apart || ((deletes(a) || deletes(b)) && !glue_resolution_is_said(type, a, b)))
 				resolutions[x * count + y] = ORDER_DEFAULT;
 		}
 	}

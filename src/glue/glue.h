@@ -230,6 +230,9 @@ void glue_facet_put(const struct glue_facet *facet, struct str item, struct buf 
 /* How two concurrent operations of a type are resolved, x before y in T: the description's word or DESIGN 7's default. */
 enum glue_resolution glue_resolve(const struct glue_type *type, const struct glue_operation *x,
                                   const struct glue_operation *y);
+/* By the description itself. */
+bool glue_resolution_is_said(const struct glue_type *type, const struct glue_operation *x,
+                             const struct glue_operation *y);
 bool glue_delete_wins(const struct glue_type *type);
 
 /* Credentials, as the service's or the application's entry says. */

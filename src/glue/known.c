@@ -298,12 +298,25 @@ static bool is_called(const struct glue_operation *operation, struct str word)
 	return str_equal(operation->name, word) || str_equal(str_of(glue_effect_name(operation->effect)), word);
 }
 
-enum glue_resolution glue_resolve(const struct glue_type *type, const struct glue_operation *x,
-                                  const struct glue_operation *y)
+static const struct glue_rule *find_rule(const struct glue_type *type, const struct glue_operation *x,
+                                         const struct glue_operation *y)
 {
 	for (uint32_t i = 0; i < type->rules_count; i++) {
 		if (is_called(x, type->rules[i].x) && is_called(y, type->rules[i].y))
-			return type->rules[i].resolution;
+			return &type->rules[i];
 	}
-	return default_resolution(type, x, y);
+	return NULL;
+}
+
+bool glue_resolution_is_said(const struct glue_type *type, const struct glue_operation *x,
+                             const struct glue_operation *y)
+{
+	return find_rule(type, x, y) != NULL;
+}
+
+enum glue_resolution glue_resolve(const struct glue_type *type, const struct glue_operation *x,
+                                  const struct glue_operation *y)
+{
+	const struct glue_rule *rule = find_rule(type, x, y);
+	return rule ? rule->resolution : default_resolution(type, x, y);
 }
