@@ -130,8 +130,8 @@ static void put_one(struct buf *out, const json_t *item, bool colour)
 	static const char *const titles[] = {"SITE",     "STATE",    "LOCAL ID", "PENDING",
 	                                     "REJECTED", "IN DOUBT", "SITE IS",  NULL};
 	struct cli_table table;
-	size_t index;
-	json_t *member;
+	json_t *sorted[LIMIT_REPLICA_MEMBERS];
+	size_t count = cli_members(item, sorted);
 	struct str name = cli_json_text(item, "name");
 	text_put_harmless(out, cli_json_text(item, "type"));
 	buf_put_char(out, ' ');
@@ -145,8 +145,8 @@ static void put_one(struct buf *out, const json_t *item, bool colour)
 	text_put_harmless(out, cli_json_text(item, "consistency"));
 	buf_put_char(out, '\n');
 	cli_table_begin(&table, titles);
-	json_array_foreach(json_object_get(item, "members"), index, member)
-	{
+	for (size_t i = 0; i < count; i++) {
+		const json_t *member = sorted[i];
 		struct str state = cli_json_text(member, "state");
 		cli_table_add(&table, "", cli_json_text(member, "site"));
 		cli_table_add(&table, cli_state_colour(state), state);

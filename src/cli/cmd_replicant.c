@@ -278,18 +278,18 @@ static void put_table(struct buf *out, const struct call *call, const json_t *an
 {
 	static const char *const titles[] = {"SITE", "STATE", "LOCAL ID", "MEMBER", NULL};
 	struct cli_table table;
-	size_t index;
-	json_t *member;
+	json_t *sorted[LIMIT_REPLICA_MEMBERS];
+	size_t count = cli_members(answer, sorted);
 	if (is_in_state(answer, STR("left"))) { /* of the others it knows no more than who they are */
 		buf_put(out, STR("the site that was asked is no member any more; it is at"));
-		json_array_foreach(json_object_get(answer, "members"), index, member)
-			buf_printf(out, "%s %.*s", index > 0 ? "," : "", STR_FMT(cli_json_text(member, "site")));
+		for (size_t i = 0; i < count; i++)
+			buf_printf(out, "%s %.*s", i > 0 ? "," : "", STR_FMT(cli_json_text(sorted[i], "site")));
 		buf_put(out, STR("\n"));
 		return;
 	}
 	cli_table_begin(&table, titles);
-	json_array_foreach(json_object_get(answer, "members"), index, member)
-	{
+	for (size_t i = 0; i < count; i++) {
+		const json_t *member = sorted[i];
 		struct str state = cli_json_text(member, "state");
 		cli_table_add(&table, "", cli_json_text(member, "site"));
 		cli_table_add(&table, cli_state_colour(state), state);

@@ -107,9 +107,9 @@ static int by_name(const void *a, const void *b)
 	return order ? order : (one.length > other.length) - (one.length < other.length);
 }
 
-void cli_put_members(struct buf *out, const json_t *item)
+size_t cli_members(const json_t *item, json_t **sorted)
 {
-	json_t *sorted[LIMIT_REPLICA_MEMBERS], *member;
+	json_t *member;
 	size_t index, count = 0;
 	json_array_foreach(json_object_get(item, "members"), index, member)
 	{
@@ -117,6 +117,13 @@ void cli_put_members(struct buf *out, const json_t *item)
 			sorted[count++] = member;
 	}
 	qsort(sorted, count, sizeof(sorted[0]), by_name);
+	return count;
+}
+
+void cli_put_members(struct buf *out, const json_t *item)
+{
+	json_t *sorted[LIMIT_REPLICA_MEMBERS];
+	size_t count = cli_members(item, sorted);
 	for (size_t i = 0; i < count; i++) {
 		double number;
 		buf_put(out, i > 0 ? STR(", ") : STR(""));

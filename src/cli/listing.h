@@ -16,6 +16,8 @@ struct cli_list {
 };
 int cli_list_ask(const struct cli_list *list, json_t **json);
 
+/* Its members by the names of their sites: at most LIMIT_REPLICA_MEMBERS. */
+size_t cli_members(const json_t *item, json_t **sorted);
 /* "Site1 applied, Site2 pending (unknown since 12:03:14)". */
 void cli_put_members(struct buf *out, const json_t *item);
 /* Of a state of a copy or an operation. */
