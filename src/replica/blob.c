@@ -1,7 +1,8 @@
 /* What an operation needs before it can run: its blob, and the replicants that it refers to.
  *
  * A blob is needed by operations, one row for each, which says whether the blob is here. One that is not is fetched when the
- * operation comes, and again, from another member, while the operation waits for it. With the last row it is dropped.
+ * operation comes, and again, from another member, while the operation waits for it. With the last row it is dropped. If it went with a
+ * site that was removed, the operation is rejected, for people to decide on.
  *
  * The file of a state that is given (repair.c) may well be what this member has already. It is not fetched when it comes: the host is
  * asked to run the operation, looks whether there is anything to set, and if so says that it needs the blob, by FAILED. From then on it
@@ -112,6 +113,19 @@ bool blob_is_here(struct replica *replica, struct replicant *r, const struct op 
 	replica->host.fetch(replica->host.context, request->blob, request->blob_bytes,
 	                    choose_source(replica, r, op->member, op->number));
 	return false;
+}
+
+/* Its issuer was removed, and whoever is left was asked again and again: each of them waits as this site does. */
+bool blob_is_lost(struct replica *replica, const struct replicant *r, const struct op *op,
+                  const struct replica_request *request)
+{
+	if (request->blob.length == 0 || !r->members[op->member].removed || r->retry_us < replica->options.retry_most_us)
+		return false;
+	for (uint32_t i = 0; i < r->members_count; i++)
+		if (i != r->self && !r->members[i].removed &&
+		    !replica->host.reachable(replica->host.context, r->members[i].site))
+			return false; /* it may have it */
+	return !look_at(replica, request->blob).here;
 }
 
 bool blob_is_awaited(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number)

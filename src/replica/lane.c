@@ -586,21 +586,40 @@ void lane_wake_slots(struct replica *replica)
 	replica->slots_count -= woken;
 }
 
-/* Without asking the service. True: it is done with. */
+/* Without asking the service. */
+static void reject(struct replica *replica, struct replicant *r, const struct task *task, int status, char *answer)
+{
+	lane_step(r, task, ORDER_REJECTED);
+	report_except(own_report(r), &(struct exception){task->member, task->number, REPLICA_REJECTED, (uint16_t)status,
+	                                                 (uint16_t)strlen(answer), answer});
+	replica->counters.rejected++;
+	r->report_dirty = true;
+	replica_tell(replica, r, task->number, task->member, r->self, REPLICA_REJECTED);
+}
+
+/* True: it is done with. */
 static bool skip_missing(struct replica *replica, struct replicant *r, const struct op *op, const struct task *task)
 {
+	static char answer[] = "it was not made here, or that is in doubt";
 	if (own_report(r)->created || op->effect == ORDER_CREATE || op->effect == ORDER_REPLACE)
 		return false;
-	enum order_done how = op->effect == ORDER_DELETE && !is_made_in_doubt(r) ? ORDER_DONE : ORDER_REJECTED;
-	lane_step(r, task, how);
-	if (how == ORDER_REJECTED) {
-		static char answer[] = "it was not made here, or that is in doubt";
-		report_except(own_report(r),
-		              &(struct exception){op->member, op->number, REPLICA_REJECTED, 404, sizeof(answer) - 1, answer});
-		replica->counters.rejected++;
-		r->report_dirty = true;
+	if (op->effect != ORDER_DELETE || is_made_in_doubt(r)) {
+		reject(replica, r, task, 404, answer);
+	} else {
+		lane_step(r, task, ORDER_DONE);
+		replica_tell(replica, r, op->number, op->member, r->self, REPLICA_APPLIED);
 	}
-	replica_tell(replica, r, op->number, op->member, r->self, how == ORDER_DONE ? REPLICA_APPLIED : REPLICA_REJECTED);
+	return true;
+}
+
+static bool skip_lost(struct replica *replica, struct replicant *r, const struct op *op,
+                      const struct replica_request *request, const struct task *task)
+{
+	static char answer[] = "its body went with the site that issued it, which was removed";
+	if (!blob_is_lost(replica, r, op, request))
+		return false;
+	reject(replica, r, task, 410, answer);
+	r->retry_us = 0; /* who has it run again looks for it anew */
 	return true;
 }
 
@@ -623,6 +642,8 @@ static bool run(struct replica *replica, struct replicant *r, const struct op *o
 		return true;
 	if (!take_slot(replica, r) || op_fetch(replica, r, op->member, op->number, &row) != 0)
 		return false;
+	if (skip_lost(replica, r, op, &row.request, &task))
+		return true;
 	if (!name_is_free(replica, r, op) || !references_are_here(replica, r, &row.request) ||
 	    !blob_is_here(replica, r, op, &row.request))
 		return false;

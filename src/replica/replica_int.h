@@ -666,6 +666,8 @@ void blob_done(struct replica *replica, const struct replicant *r, uint32_t memb
 bool blob_is_here(struct replica *replica, struct replicant *r, const struct op *op,
                   const struct replica_request *request);
 /* It needs one that is not here: so it cannot have been sent to the service. */
+bool blob_is_lost(struct replica *replica, const struct replicant *r, const struct op *op,
+                  const struct replica_request *request);
 bool blob_is_awaited(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number);
 void blob_came(struct replica *replica, struct str blob);
 /* A create waits for what has its name here, if that is to be deleted. */

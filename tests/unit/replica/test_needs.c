@@ -441,6 +441,58 @@ static void test_site_removed(void **state)
 	world_free(world);
 }
 
+static bool is_rejected(struct world *world, uint32_t site, struct replica_op_id op, struct arena *arena)
+{
+	struct replica_op_view view = world_look_op(world, site, op, arena);
+	for (uint32_t i = 0; i < view.members_count; i++)
+		if (view.members[i].site == world->sites[site].id)
+			return view.members[i].state == REPLICA_REJECTED && view.members[i].status == 410;
+	return false;
+}
+
+/* It issued something whose body nobody else has got: people decide, and nothing else waits for it. */
+static void test_site_removed_with_a_body(void **state)
+{
+	(void)state;
+	struct world *world = world_new(3);
+	struct arena arena;
+	arena_init(&arena, 0);
+	world_create(world, 0, 1, 7, "create 1");
+	world_go(world, 10 * SECOND);
+	upload(world, 2, 1, "mark x");
+	world_go(world, 10 * SECOND);
+	world_crash(world, 2);
+	world_ask(world, 0, 1, "add 1");
+	world_go(world, 3600 * (uint64_t)SECOND);
+	struct replica_op_id op = {world_id(1), world->sites[2].id, 1};
+	for (uint32_t i = 0; i < 2; i++) { /* it may come back */
+		assert_false(is_rejected(world, i, op, &arena));
+		replica_site_removed(world->sites[i].replica, world->sites[2].id, world->now);
+	}
+	world->sites[1].unreachable = true; /* for the first one: it may have the body */
+	world_go(world, 3600 * (uint64_t)SECOND);
+	assert_false(is_rejected(world, 0, op, &arena));
+	world->sites[1].unreachable = false;
+	world_go(world, 600 * (uint64_t)SECOND);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_true(is_rejected(world, i, op, &arena));
+		assert_int_equal(world_item(world, i, 1)->value, 2);
+	}
+	/* Somebody finds it after all. */
+	for (uint32_t i = 0; i < 2; i++) {
+		struct err err = {0};
+		assert_int_equal(replica_judge(world->sites[i].replica, op, REPLICA_RETRY, STR(""), world->now, &err), 0);
+		replica_fetched(world->sites[i].replica, str_make(sha, sizeof(sha)), world->now);
+	}
+	world_go(world, 600 * (uint64_t)SECOND);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(world_item(world, i, 1)->mark, 'x');
+		assert_int_equal(world_rows(world, i, REPLICA_OPERATIONS), 0);
+	}
+	arena_free(&arena);
+	world_free(world);
+}
+
 /* ---- Bounds ---------------------------------------------------------------------------------------------------------------------- */
 
 static void test_refusals(void **state)
@@ -527,6 +579,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_blob),
 		cmocka_unit_test(test_blob_after_restart),
+		cmocka_unit_test(test_site_removed_with_a_body),
 		cmocka_unit_test(test_reference),
 		cmocka_unit_test(test_reference_to_rejected),
 		cmocka_unit_test(test_reference_in_doubt),
