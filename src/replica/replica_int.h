@@ -469,8 +469,9 @@ void op_unstore(struct replica *replica, const struct replicant *r, uint32_t mem
 int op_fetch(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number, struct op_row *row);
 int row_get(struct replica *replica, enum replica_table table, struct str key, struct buf *row);
 
-/* lane.c */
+/* lane.c, lane_done.c */
 void lane_pump(struct replica *replica, struct replicant *r);
+bool lane_has_done(const struct replicant *r, uint32_t index);                 /* of r->ops */
 struct step *lane_find(struct replicant *r, uint32_t member, uint32_t number); /* in X; NULL */
 void lane_order(struct replicant *r);
 void lane_trim(struct replicant *r, const uint32_t *base);
