@@ -229,30 +229,24 @@ void lane_issue(struct replica *replica, struct replicant *r, struct op *op)
 	r->lane_dirty = true;
 }
 
-static bool has_step(const struct replicant *r, uint8_t effect, enum order_done how)
+static bool create_is(const struct replicant *r, enum order_done how)
 {
 	for (uint32_t i = 0; i < r->steps_count; i++)
-		if (r->steps[i].how == how && op_find(r, r->steps[i].member, r->steps[i].number)->effect == effect)
+		if (r->steps[i].how == how && op_find(r, r->steps[i].member, r->steps[i].number)->effect == ORDER_CREATE)
 			return true;
 	return false;
-}
-
-bool lane_has_deleted(const struct replicant *r)
-{
-	return !r->members[r->self].report.created && has_step(r, ORDER_DELETE, ORDER_DONE);
 }
 
 bool lane_is_refused(const struct replicant *r)
 {
 	bool forgotten = !vector_is_zero(r->base, r->members_count); /* and a person let it be */
-	return !r->members[r->self].report.created && !r->newcomer &&
-	       (forgotten || has_step(r, ORDER_CREATE, ORDER_REJECTED));
+	return !r->members[r->self].report.created && !r->newcomer && (forgotten || create_is(r, ORDER_REJECTED));
 }
 
 /* Whether there is something here is not known: a person has to say. What is there could not be changed nor deleted. */
 static bool is_made_in_doubt(const struct replicant *r)
 {
-	return has_step(r, ORDER_CREATE, ORDER_DOUBT);
+	return create_is(r, ORDER_DOUBT);
 }
 
 static struct submission *queue_pop(struct replicant *r)

@@ -259,13 +259,12 @@ static bool is_gone_already(const struct op *op, const struct replica_outcome *o
 	       (outcome->status == 404 || outcome->status == 410);
 }
 
-/* A state for what was made here, and that the service has no more: somebody deleted it behind our back, or a delete that was run here
- * has lost. */
+/* A state for what was made here, and that the service has no more: somebody deleted it behind our back. */
 static bool is_missing(struct replicant *r, const struct op *op, const struct replica_outcome *outcome)
 {
 	return r->task.kind == REPLICA_RUN && (op->flags & OP_REPAIR) && op->facet == 0 &&
 	       outcome->kind == REPLICA_REFUSED && (outcome->status == 404 || outcome->status == 410) &&
-	       ((own_report(r)->created && own_report(r)->local_id_bytes > 0) || lane_has_deleted(r));
+	       own_report(r)->created && own_report(r)->local_id_bytes > 0;
 }
 
 /* The host may know when it is worth to try again. */

@@ -486,9 +486,7 @@ bool lane_is_deleted(struct replicant *r);
 /* The effect of something that was to be done here, and not only later than others; `undecided`: a person has not let that be. */
 bool lane_lacks(struct replicant *r, bool undecided);
 bool lane_is_refused(const struct replicant *r); /* its create was rejected here */
-/* A delete was run here, and there is nothing. It may have lost. */
-bool lane_has_deleted(const struct replicant *r);
-bool lane_is_let_go(struct replicant *r); /* it is deleted but for here, where a person let it be */
+bool lane_is_let_go(struct replicant *r);        /* it is deleted but for here, where a person let it be */
 bool lane_is_closed(struct replicant *r);
 bool lane_ends_deleted(struct replicant *r); /* as soon as all that is known has been run */
 /* The intent, or another operation whose row is there, becomes an operation of this site that the others get. */
