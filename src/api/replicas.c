@@ -3,6 +3,7 @@
 #include "api/api_int.h"
 
 #include "base/check.h"
+#include "base/percent.h"
 #include "base/text.h"
 #include "base/timestamp.h"
 
@@ -497,11 +498,14 @@ static bool read_wish(const struct proxy_call *call, struct arena *arena, const 
 static void change_members(const struct api_agent *agent, const struct proxy_call *call, enum engine_question_kind kind)
 {
 	struct arena arena;
-	struct str id = api_segment(call->target, API_ID_SEGMENT);
-	struct engine_question question = {.kind = kind, .site = api_segment(call->target, SITE_SEGMENT), .state = -1};
+	struct str id = api_segment(call->target, API_ID_SEGMENT), site = api_segment(call->target, SITE_SEGMENT);
+	struct engine_question question = {.kind = kind, .state = -1};
 	arena_init(&arena, 0);
 	if (!replica_id_parse(id, &question.replicant))
 		refuse(call, TEXT_NAME_FMT " is no id of a replicated resource; `cheops get` shows them", TEXT_NAME(id));
+	else if (!percent_decode(&arena, site, &question.site))
+		refuse(call, TEXT_NAME_FMT " is no name of a site: what follows a `%%` is no two hexadecimal digits",
+		       TEXT_NAME(site));
 	else if (kind == ENGINE_ASK_EXTEND ||
 	         (read_wish(call, &arena, "keep", &question.keep) && read_wish(call, &arena, "force", &question.force)))
 		ask(agent, call, &question);

@@ -4,6 +4,7 @@
  * the new one has the resource and all that was known of it. */
 #include "cli/listing.h"
 
+#include "base/percent.h"
 #include "replica/replica.h"
 
 #include <stdlib.h>
@@ -174,7 +175,8 @@ static int change(const struct call *call, const char *method, const char *site,
 {
 	struct buf target = {0};
 	bool drop = strcmp(method, "DELETE") == 0;
-	buf_printf(&target, "/cheops/v1/replicants/%s/members/%s", call->id, site);
+	buf_printf(&target, "/cheops/v1/replicants/%s/members/", call->id);
+	percent_encode(&target, str_of(site));
 	if (drop)
 		buf_printf(&target, "?keep=%s&force=%s", call->keep ? "true" : "false", call->force ? "true" : "false");
 	struct cli_question question = {

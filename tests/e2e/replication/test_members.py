@@ -137,6 +137,7 @@ def test_what_makes_no_sense_is_refused(demo, replicant):
     replicant("drop", meta_id, "Site2", "--wait")
     assert "last member" in replicant("drop", meta_id, "Site1", status=1).err
     assert "SITE is missing" in replicant("extend", meta_id, status=2).err
+    assert "no site `Si te/2?` is known" in replicant("extend", meta_id, "Si te/2?", status=1).err
     assert "--force is for drop" in replicant("extend", meta_id, "Site3", "--force", status=2).err
     unknown = "01890a5d-ac96-774b-bcce-b302099a8057"
     answer = ask(f"http://{address(demo)}/cheops/v1/replicants/{unknown}/members/Site3", "PUT")
