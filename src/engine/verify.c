@@ -11,8 +11,7 @@ enum { ENVELOPE_BYTES = 4096, COPY_MS = 10000 /* more than the other agent gives
 
 struct asked {
 	struct verify *verify;
-	site_id site;
-	struct http_call *call;
+	struct asking asking;
 	struct engine_reading reading; /* of the arena */
 };
 
@@ -160,8 +159,7 @@ static void end_round(struct verify *verify)
 static void verify_free(struct verify *verify)
 {
 	for (uint32_t i = 0; i < verify->view.members_count; i++)
-		if (verify->asked[i].call)
-			http_call_cancel(verify->asked[i].call);
+		engine_asking_end(&verify->asked[i].asking);
 	if (verify->copying_begun)
 		engine_copy_end(&verify->copying);
 	if (verify->sites)
@@ -261,7 +259,7 @@ static void judge(struct verify *verify)
 	engine_compare(readings, count, verdicts, &reference, &verify->verified.tie);
 	for (uint32_t i = 0; i < count; i++) {
 		members[i] = (struct engine_member_verdict){
-			.site = verify->asked[i].site, .verdict = verdicts[i], .reason = readings[i].reason};
+			.site = verify->asked[i].asking.site, .verdict = verdicts[i], .reason = readings[i].reason};
 		if (verdicts[i] == ENGINE_DIFFERS && !str_equal(readings[i].digest, readings[reference].digest))
 			say_differences(verify, &readings[i], &readings[reference], &members[i]);
 		else if (verdicts[i] == ENGINE_NOT_SETTLED && readings[i].reason.length == 0)
@@ -271,7 +269,7 @@ static void judge(struct verify *verify)
 		engine_round_judge(verify->round, verify->copying.match.type, readings, members, &verify->verified.tie);
 	verify->verified.members = members;
 	verify->verified.members_count = count;
-	verify->verified.reference = reference < count ? verify->asked[reference].site : 0;
+	verify->verified.reference = reference < count ? verify->asked[reference].asking.site : 0;
 	note_not_compared(verify);
 	verify_reply(verify);
 }
@@ -302,7 +300,7 @@ static void go_on(struct verify *verify)
 	round->context = verify;
 	round->asked_count = verify->view.members_count;
 	for (uint32_t i = 0; i < round->asked_count; i++) {
-		round->asked[i].site = verify->asked[i].site;
+		round->asked[i].asking.site = verify->asked[i].asking.site;
 		round->asked[i].wanted = verify->asked[i].reading.kind == ENGINE_READ_HERE;
 	}
 	verify->round = round;
@@ -374,62 +372,26 @@ static void read_answer(struct asked *asked, struct str body)
 		put_failed(asked, STR("the agent there answers with something else than a copy"));
 }
 
-static void answered(void *context, const struct http_call_answer *answer)
+static void answered(struct asking *asking, struct str body, struct str failure)
 {
-	struct asked *asked = context;
-	char reason[96];
-	asked->call = NULL;
-	if (answer->code) {
-		put_failed(asked, str_of(answer->err.text));
-	} else if (answer->status == 200) {
-		read_answer(asked, answer->body);
-	} else if (answer->status == 404) {
-		put_failed(asked, STR("the agent there does not know it, or not that this site is a member"));
-	} else {
-		snprintf(reason, sizeof(reason), "the agent there answers with %u", answer->status);
-		put_failed(asked, str_of(reason));
-	}
+	struct asked *asked = (struct asked *)((char *)asking - offsetof(struct asked, asking));
+	if (failure.length > 0)
+		put_failed(asked, failure);
+	else
+		read_answer(asked, body);
 	one_more(asked->verify);
-}
-
-static int check_site(void *context, struct str certificate_der, struct err *err)
-{
-	const struct asked *asked = context;
-	return engine_check_site(asked->site, certificate_der, err);
 }
 
 static void ask_agent(struct asked *asked)
 {
-	struct verify *verify = asked->verify;
-	struct engine *engine = verify->engine;
-	const struct site_place *place = engine_find_place(engine, asked->site);
-	struct buf target = {0};
-	struct err err = {0};
-	if (!place || !engine_reachable(engine, asked->site)) {
-		put_failed(asked, STR("the site cannot be reached"));
-		one_more(verify);
-		return;
-	}
-	buf_put(&target, STR("/cheops/v1/copies/"));
-	replica_id_put(verify->view.id, &target);
-	struct http_call_options options = {.tls = engine->client,
-	                                    .method = "GET",
-	                                    .target = buf_str(&target),
-	                                    .body_fd = -1,
-	                                    .pool = engine->pool,
-	                                    .repeatable = true,
-	                                    .timeout_ms = COPY_MS,
-	                                    .answer_bytes = 6 * (size_t)LIMIT_ENGINE_COMPARED_BYTES + ENVELOPE_BYTES,
-	                                    .done = answered,
-	                                    .check = check_site,
-	                                    .context = asked};
-	http_address_of_site(&options.address, &place->address);
-	if (http_call_start(&asked->call, engine->loop, &options, &err) != 0) {
-		asked->call = NULL;
-		put_failed(asked, str_of(err.text));
-		one_more(verify);
-	}
-	buf_free(&target);
+	asked->asking.unknown = "the agent there does not know it, or not that this site is a member";
+	asked->asking.done = answered;
+	engine_asking_start(
+		asked->verify->engine, &asked->asking,
+		&(struct asking_about){.replicant = asked->verify->view.id,
+	                           .part = STR(""),
+	                           .timeout_ms = COPY_MS,
+	                           .answer_bytes = 6 * (size_t)LIMIT_ENGINE_COMPARED_BYTES + ENVELOPE_BYTES});
 }
 
 static void begin(struct verify *verify)
@@ -439,8 +401,8 @@ static void begin(struct verify *verify)
 	verify->pending = count + 1;
 	verify->own = count;
 	for (uint32_t i = 0; i < count; i++) {
-		verify->asked[i] = (struct asked){.verify = verify, .site = verify->view.members[i].site};
-		if (verify->asked[i].site == engine->options.self)
+		verify->asked[i] = (struct asked){.verify = verify, .asking.site = verify->view.members[i].site};
+		if (verify->asked[i].asking.site == engine->options.self)
 			verify->own = i;
 	}
 	verify->copying = (struct copying){.engine = engine, .replicant = verify->view.id, .done = own_done};

@@ -10,7 +10,6 @@
 #include "base/check.h"
 
 #include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -141,63 +140,25 @@ static void read_answer(struct facet_asked *asked, struct str body)
 		put_failed(asked, STR("the agent there answers with something else than the facets of a copy"));
 }
 
-static void answered(void *context, const struct http_call_answer *answer)
+static void answered(struct asking *asking, struct str body, struct str failure)
 {
-	struct facet_asked *asked = context;
-	char reason[96];
-	asked->call = NULL;
-	if (answer->code) {
-		put_failed(asked, str_of(answer->err.text));
-	} else if (answer->status == 200) {
-		read_answer(asked, answer->body);
-	} else if (answer->status == 404) {
-		put_failed(asked, STR("the agent there does not compare files: is it of an earlier version?"));
-	} else {
-		snprintf(reason, sizeof(reason), "the agent there answers with %u", answer->status);
-		put_failed(asked, str_of(reason));
-	}
+	struct facet_asked *asked = (struct facet_asked *)((char *)asking - offsetof(struct facet_asked, asking));
+	if (failure.length > 0)
+		put_failed(asked, failure);
+	else
+		read_answer(asked, body);
 	one_more(asked->round);
-}
-
-static int check_site(void *context, struct str certificate_der, struct err *err)
-{
-	const struct facet_asked *asked = context;
-	return engine_check_site(asked->site, certificate_der, err);
 }
 
 static void ask_agent(struct facet_asked *asked)
 {
-	struct facet_round *round = asked->round;
-	struct engine *engine = round->engine;
-	const struct site_place *place = engine_find_place(engine, asked->site);
-	struct buf target = {0};
-	struct err err = {0};
-	if (!place || !engine_reachable(engine, asked->site)) {
-		put_failed(asked, STR("the site cannot be reached"));
-		one_more(round);
-		return;
-	}
-	buf_put(&target, STR("/cheops/v1/copies/"));
-	replica_id_put(round->replicant, &target);
-	buf_put(&target, STR("/facets"));
-	struct http_call_options options = {.tls = engine->client,
-	                                    .method = "GET",
-	                                    .target = buf_str(&target),
-	                                    .body_fd = -1,
-	                                    .pool = engine->pool,
-	                                    .repeatable = true,
-	                                    .timeout_ms = ROUND_MS,
-	                                    .answer_bytes = ANSWER_BYTES,
-	                                    .done = answered,
-	                                    .check = check_site,
-	                                    .context = asked};
-	http_address_of_site(&options.address, &place->address);
-	if (http_call_start(&asked->call, engine->loop, &options, &err) != 0) {
-		asked->call = NULL;
-		put_failed(asked, str_of(err.text));
-		one_more(round);
-	}
-	buf_free(&target);
+	asked->asking.unknown = "the agent there does not compare files: is it of an earlier version?";
+	asked->asking.done = answered;
+	engine_asking_start(asked->round->engine, &asked->asking,
+	                    &(struct asking_about){.replicant = asked->round->replicant,
+	                                           .part = STR("/facets"),
+	                                           .timeout_ms = ROUND_MS,
+	                                           .answer_bytes = ANSWER_BYTES});
 }
 
 /* ---- All of them -------------------------------------------------------------------------------------------------------- */
@@ -232,7 +193,7 @@ void engine_round_start(struct facet_round *round)
 	for (uint32_t i = 0; i < round->asked_count; i++) {
 		if (!round->asked[i].wanted)
 			continue;
-		if (round->asked[i].site != engine->options.self) {
+		if (round->asked[i].asking.site != engine->options.self) {
 			ask_agent(&round->asked[i]);
 			continue;
 		}
@@ -249,10 +210,9 @@ void engine_round_review(struct facet_round *round)
 {
 	for (uint32_t i = 0; i < round->asked_count; i++) {
 		struct facet_asked *asked = &round->asked[i];
-		if (!asked->call || engine_reachable(round->engine, asked->site))
+		if (!asked->asking.call || engine_reachable(round->engine, asked->asking.site))
 			continue;
-		http_call_cancel(asked->call);
-		asked->call = NULL;
+		engine_asking_end(&asked->asking);
 		put_failed(asked, STR("the site cannot be reached any more"));
 		if (round->pending == 1) { /* the last word: whoever started it may free it */
 			one_more(round);
@@ -265,8 +225,7 @@ void engine_round_review(struct facet_round *round)
 void engine_round_end(struct facet_round *round)
 {
 	for (uint32_t i = 0; i < round->asked_count; i++)
-		if (round->asked[i].call)
-			http_call_cancel(round->asked[i].call);
+		engine_asking_end(&round->asked[i].asking);
 	if (round->copying_begun)
 		engine_copy_end(&round->copying);
 }

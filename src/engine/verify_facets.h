@@ -2,13 +2,12 @@
 #ifndef ENGINE_VERIFY_FACETS_H
 #define ENGINE_VERIFY_FACETS_H
 
-#include "engine/engine_int.h"
+#include "engine/asking.h"
 
 struct facet_asked {
 	struct facet_round *round;
-	site_id site;
-	bool wanted; /* it has the item: it is asked */
-	struct http_call *call;
+	struct asking asking;
+	bool wanted;                   /* it has the item: it is asked */
 	struct engine_reading reading; /* of the arena */
 };
 
