@@ -281,16 +281,23 @@ static void test_name_not_certain(void **state)
 	world_free(world);
 }
 
-/* A member is to leave the one, and has changes of the other: it goes when they have become one. */
-static void test_leaves_after_the_merge(void **state)
+/* Three sites, of which the first was cut off: a name was taken there, and by the second one for the same sites. */
+static struct world *two_of_one_name(void)
 {
-	(void)state;
 	struct world *world = world_new(3);
 	world_cut(world, 1);
 	world_create(world, 0, 1, 7, "create 100 @x/a");
 	world_go(world, SECOND);
 	world_create(world, 1, 2, 7, "create 500 @x/b");
 	world_go(world, 5 * SECOND);
+	return world;
+}
+
+/* A member is to leave the one, and has changes of the other: it goes when they have become one. */
+static void test_leaves_after_the_merge(void **state)
+{
+	(void)state;
+	struct world *world = two_of_one_name();
 	world_ask(world, 2, 2, "add 20");
 	world_go(world, SECOND);
 	/* The first and the third meet, without who decides. */
@@ -315,12 +322,7 @@ static void test_leaves_after_the_merge(void **state)
 static void test_forced_out_of_the_winner(void **state)
 {
 	(void)state;
-	struct world *world = world_new(3);
-	world_cut(world, 1);
-	world_create(world, 0, 1, 7, "create 100 @x/a");
-	world_go(world, SECOND);
-	world_create(world, 1, 2, 7, "create 500 @x/b");
-	world_go(world, 5 * SECOND);
+	struct world *world = two_of_one_name();
 	/* The first and the second meet, and become one; the third one has something that it has not told. */
 	world_cut(world, 4);
 	world_ask(world, 2, 2, "add 20");
