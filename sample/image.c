@@ -1,4 +1,4 @@
-/* The image service: records of images, as their owners describe them. */
+/* The image service: records of images, as their owners describe them. Its secrets are in secret.c. */
 #include "image.h"
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include "login.h"
 #include "memory.h"
 #include "record.h"
+#include "secret.h"
 
 static bool accepts(struct store *store, const json_t *record, struct reply *refusal)
 {
@@ -38,13 +39,13 @@ static struct reply create(struct request *request)
 static struct reply list(struct request *request)
 {
 	struct image_state *state = request->state;
-	return record_list(&kind, state->records);
+	return record_list(&kind, state->records, request);
 }
 
 static struct reply get(struct request *request)
 {
 	struct image_state *state = request->state;
-	return record_get(&kind, state->records, request->id);
+	return record_get(&kind, state->records, request);
 }
 
 static struct reply put(struct request *request)
@@ -70,7 +71,7 @@ static struct reply delete (struct request *request)
 	store_unlock(state->records);
 	json_decref(record);
 	if (status == -ENOENT)
-		return record_missing(&kind, request->id);
+		return record_missing(&kind, request);
 	return status == 0 ? reply_empty(204) : reply_disk_error(status, "delete the image");
 }
 
@@ -79,6 +80,7 @@ static void stop(void *context)
 	struct image_state *state = context;
 	if (state->files >= 0)
 		close(state->files);
+	store_close(state->secrets);
 	store_close(state->records);
 	free(state);
 }
@@ -89,10 +91,17 @@ static void *start(const char *data, const char *site)
 	struct image_state *state = NEW(struct image_state);
 	state->files = -1;
 	state->records = store_open(data, "images");
-	if (state->records != NULL && image_files_open(state, data))
+	state->secrets = store_open(data, "secrets");
+	if (state->records != NULL && state->secrets != NULL && image_files_open(state, data))
 		return state;
 	stop(state);
 	return NULL;
+}
+
+struct store *secrets_of(const struct request *request)
+{
+	const struct image_state *state = request->state;
+	return state->secrets;
 }
 
 static const struct route routes[] = {
@@ -110,6 +119,12 @@ static const struct route routes[] = {
      .piece = image_file_piece,
      .handle = image_file_put,
      .drop = image_file_drop},
+	{.method = "GET", .pattern = "/secrets", .handle = secret_list},
+	{.method = "POST", .pattern = "/secrets", .body = ROUTE_JSON, .handle = secret_create},
+	{.method = "GET", .pattern = "/secrets/{id}", .handle = secret_get},
+	{.method = "PUT", .pattern = "/secrets/{id}", .body = ROUTE_JSON, .handle = secret_put},
+	{.method = "PATCH", .pattern = "/secrets/{id}", .body = ROUTE_PATCH, .handle = secret_patch},
+	{.method = "DELETE", .pattern = "/secrets/{id}", .handle = secret_delete},
 	{.pattern = NULL},
 };
 

@@ -6,7 +6,7 @@
 #include "store.h"
 
 struct image_state {
-	struct store *records;
+	struct store *records, *secrets;
 	int files; /* directory; the bytes of an image are in ID-CHECKSUM */
 };
 

@@ -14,6 +14,12 @@ enum {
 	LIMIT_RECORDS = 100000,                 /* of one collection */
 	LIMIT_POOL_SIZE = 1000000000,           /* of a pool, and of a change of it */
 	LIMIT_POOL_NOTES = 10000,               /* of one pool */
+	LIMIT_POOL_HOSTS = 1000,                /* of one pool */
+	LIMIT_VOLUME_SIZE = 1000000000,         /* of a volume */
+	LIMIT_SECRET_BYTES = 65536,             /* what a secret says */
+	LIMIT_STACK_SERVERS = 100,              /* of one stack */
+	LIMIT_CONTENTS_SHOWN = 100,             /* ids of each kind, where a project is not empty */
+	LIMIT_CASCADES = 5,                     /* how often a project is emptied before it is not deleted after all */
 	LIMIT_TOKEN_S = 86400,                  /* how long a token is good for at the most */
 	LIMIT_CONNECT_MS = 5000,                /* until another service accepts a connection */
 	LIMIT_SILENCE_S = 60,                   /* another service that sends nothing for this long has failed */

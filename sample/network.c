@@ -288,6 +288,8 @@ static const struct route routes[] = {
 	{.method = "DELETE", .pattern = "/pools/{id}", .handle = pool_delete},
 	{.method = "POST", .pattern = "/pools/{id}/grow", .body = ROUTE_JSON, .handle = pool_grow},
 	{.method = "POST", .pattern = "/pools/{id}/notes", .body = ROUTE_JSON, .handle = pool_note},
+	{.method = "POST", .pattern = "/pools/{id}/allocate", .body = ROUTE_JSON, .handle = pool_allocate},
+	{.method = "POST", .pattern = "/pools/{id}/release", .body = ROUTE_JSON, .handle = pool_release},
 	{.pattern = NULL},
 };
 

@@ -13,6 +13,8 @@ struct reply pool_patch(struct request *request);
 struct reply pool_delete(struct request *request);
 struct reply pool_grow(struct request *request);
 struct reply pool_note(struct request *request);
+struct reply pool_allocate(struct request *request);
+struct reply pool_release(struct request *request);
 
 /* network.c has it. */
 struct store *pools_of(const struct request *request);

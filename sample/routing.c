@@ -43,15 +43,22 @@ static void allow(struct allowed *allowed, const char *method)
 		allow(allowed, "HEAD");
 }
 
-static const struct route *find_in(const struct route *routes, const char *method, const char *path, char **id,
+/* Where to look for a path. */
+struct search {
+	const char *method;
+	const char *path;
+	bool in_project; /* the path was below that of a project, and is what followed */
+};
+
+static const struct route *find_in(const struct route *routes, const struct search *search, char **id,
                                    struct allowed *allowed)
 {
 	for (const struct route *route = routes; route->pattern != NULL; route++) {
 		const char *found;
 		size_t length;
-		if (!matches(route->pattern, path, &found, &length))
+		if ((search->in_project && !route->in_project) || !matches(route->pattern, search->path, &found, &length))
 			continue;
-		if (answers(route, method)) {
+		if (answers(route, search->method)) {
 			*id = found == NULL ? NULL : need(strndup(found, length));
 			return route;
 		}
@@ -60,13 +67,40 @@ static const struct route *find_in(const struct route *routes, const char *metho
 	return NULL;
 }
 
-const struct route *routing_find(const struct route *routes, const char *method, const char *path, char **id,
-                                 struct reply *refusal)
+/* What follows /projects/PROJECT, of which `*project` is that; NULL if the path is not below one. */
+static const char *below_project(const char *path, const char **project, size_t *length)
+{
+	static const char projects[] = "/projects/";
+	if (strncmp(path, projects, strlen(projects)) != 0)
+		return NULL;
+	*project = path + strlen(projects);
+	*length = strcspn(*project, "/");
+	const char *rest = *project + *length;
+	return *length > 0 && *length <= LIMIT_ID_BYTES && *rest == '/' ? rest : NULL;
+}
+
+static const struct route *find_in_project(const struct route *routes, const char *method, const char *path,
+                                           struct routing_found *found, struct allowed *allowed)
+{
+	const char *project;
+	size_t length;
+	struct search search = {.method = method, .path = below_project(path, &project, &length), .in_project = true};
+	const struct route *route = search.path == NULL ? NULL : find_in(routes, &search, &found->id, allowed);
+	if (route != NULL)
+		found->project = need(strndup(project, length));
+	return route;
+}
+
+const struct route *routing_find(const struct route *routes, const char *method, const char *path,
+                                 struct routing_found *found, struct reply *refusal)
 {
 	struct allowed allowed = {""};
-	const struct route *route = find_in(routes, method, path, id, &allowed);
+	struct search search = {.method = method, .path = path};
+	const struct route *route = find_in(routes, &search, &found->id, &allowed);
 	if (route == NULL)
-		route = find_in(common_routes, method, path, id, &allowed);
+		route = find_in(common_routes, &search, &found->id, &allowed);
+	if (route == NULL)
+		route = find_in_project(routes, method, path, found, &allowed);
 	if (route != NULL)
 		return route;
 	if (allowed.text[0] == '\0') {

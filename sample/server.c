@@ -186,7 +186,10 @@ static void begin(struct server *server, struct request *request, const char *pa
 	request->counted = true;
 	count(server, +1);
 	struct reply refusal;
-	request->route = routing_find(server->options.service->routes, request->method, path, &request->id, &refusal);
+	struct routing_found found = {0};
+	request->route = routing_find(server->options.service->routes, request->method, path, &found, &refusal);
+	request->id = found.id;
+	request->project = found.project;
 	if (request->route == NULL)
 		request_refuse(request, refusal);
 	else
@@ -284,6 +287,7 @@ static void on_end(void *context, struct MHD_Connection *connection, void **requ
 	free(request->target);
 	free(request->user);
 	free(request->id);
+	free(request->project);
 	free(request);
 	*request_context = NULL;
 }

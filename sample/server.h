@@ -35,6 +35,7 @@ enum route_body {
 struct route {
 	const char *method;  /* GET also answers HEAD */
 	const char *pattern; /* may have one {id} */
+	bool in_project;     /* also below /projects/PROJECT, for what is in that project only */
 	enum route_body body;
 	bool open; /* needs no token (login.h) */
 	struct reply (*handle)(struct request *request);
@@ -56,12 +57,13 @@ extern const struct service compute_service, image_service, network_service;
 /* What the routes of a service see of a request. */
 struct request {
 	const struct server_options *options;
-	void *state;  /* what the service's `start` returned */
-	char *id;     /* what stands for {id} in the path; NULL if the route has none */
-	json_t *json; /* the body of a ROUTE_JSON or ROUTE_PATCH, an object */
-	char *user;   /* who asks; NULL if nobody has to say */
-	void *stream; /* the route's own, between `begin` and `drop` */
-	bool refused; /* `refusal` is the answer; the handler is not called */
+	void *state;   /* what the service's `start` returned */
+	char *id;      /* what stands for {id} in the path; NULL if the route has none */
+	char *project; /* the path is below that one; NULL if it is below none */
+	json_t *json;  /* the body of a ROUTE_JSON or ROUTE_PATCH, an object */
+	char *user;    /* who asks; NULL if nobody has to say */
+	void *stream;  /* the route's own, between `begin` and `drop` */
+	bool refused;  /* `refusal` is the answer; the handler is not called */
 	struct reply refusal;
 
 	/* The server's own. */

@@ -30,7 +30,7 @@ class Apart:
     def behind(self, site, name):
         """The pool of that name, as the service itself has it; without what may differ."""
         found = self.services[site].ask("GET", f"/pools?name={name}").json["pools"]
-        return {key: value for key, value in found[0].items() if key not in ("id", "created")} if found else None
+        return {key: value for key, value in found[0].items() if key not in ("id", "created", "used", "status", "hosts")} if found else None
 
     def wait(self, name, wanted, sites=SITES):
         for site in sites:

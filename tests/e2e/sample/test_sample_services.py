@@ -326,7 +326,8 @@ def test_life_of_a_pool(network):
     patched = network.ask("PATCH", path, json_body={"color": None, "size": 5}).json
     assert patched == {name: value for name, value in {**pool, "size": 5, "notes": ["one", "two"]}.items() if name != "color"}
     replaced = network.ask("PUT", path, json_body={"name": "red", "size": 29, "id": "mine", "created": "never"}).json
-    assert replaced == {"id": pool["id"], "created": pool["created"], "name": "red", "size": 29, "notes": []}
+    assert replaced == {"id": pool["id"], "created": pool["created"], "name": "red", "size": 29, "notes": [], "hosts": [],
+                        "used": 0, "status": "available"}
     assert network.ask("GET", path).json == replaced
     assert network.ask("GET", "/pools?name=red").json == {"pools": [replaced]}
     assert network.ask("GET", "/pools?name=blue").json == {"pools": []}
@@ -353,13 +354,46 @@ def test_one_of_many_gets_the_name(network):
 @pytest.mark.parametrize("path, body", [
     ("/pools", {}), ("/pools", {"name": "x", "size": "5"}), ("/pools", {"name": "x", "size": 10 ** 12}),
     ("/pools", {"name": "x", "notes": "none"}), ("grow", {}), ("grow", {"by": "5"}), ("grow", {"by": 10 ** 9}),
-    ("notes", {}), ("notes", {"text": ""}),
+    ("notes", {}), ("notes", {"text": ""}), ("/pools", {"name": "x", "hosts": "a"}), ("/pools", {"name": "x", "hosts": ["a", ""]}),
+    ("/pools", {"name": "x", "hosts": [7]}), ("allocate", {}), ("allocate", {"count": 0}), ("allocate", {"count": -1}),
+    ("allocate", {"count": "1"}), ("allocate", {"count": 10 ** 10}), ("release", {"count": 0.5}),
 ])
 def test_pools_that_are_refused(network, path, body):
     pool = network.post("/pools", {"name": "blue", "size": 1}).json
     answer = network.post(path if path[0] == "/" else f"/pools/{pool['id']}/{path}", body)
     assert answer.status == 400 and answer.error
     assert network.ask("GET", "/pools").json == {"pools": [pool]}
+
+
+def test_addresses_of_a_pool_are_taken_and_given_back(network):
+    made = network.post("/pools", {"name": "blue", "size": 5, "hosts": ["a", "b"], "used": 99, "status": "mine"}).json
+    path = f"/pools/{made['id']}"
+    assert (made["used"], made["status"], made["hosts"]) == (0, "available", ["a", "b"])
+    assert network.post(f"{path}/allocate", {"count": 3}).json["used"] == 3
+    beyond = network.post(f"{path}/allocate", {"count": 3})
+    assert beyond.status == 409 and "2 of 5 are left" in beyond.error
+    full = network.post(f"{path}/allocate", {"count": 2}).json
+    assert (full["used"], full["status"]) == (5, "full")
+    # What is given out is not taken away, by whichever change.
+    for method, rest, body in (("PATCH", "", {"size": 4}), ("PUT", "", {"name": "blue", "size": 4}), ("POST", "/grow", {"by": -1}),
+                               ("PATCH", "", {"size": None})):
+        refused = network.ask(method, path + rest, json_body=body)
+        assert refused.status == 409 and "5 of the pool would be used" in refused.error
+    assert network.get(path).json == full
+    assert network.ask("PATCH", path, json_body={"used": 0, "status": "available", "hosts": ["c"]}).json == {**full, "hosts": ["c"]}
+    assert network.post(f"{path}/grow", {"by": 1}).json["status"] == "available"
+    assert network.post(f"{path}/release", {"count": 7}).status == 409
+    released = network.post(f"{path}/release", {"count": 5}).json
+    assert (released["used"], released["size"]) == (0, 6)
+    for action in ("allocate", "release"):
+        assert network.post(f"/pools/{ABSENT}/{action}", {"count": 1}).status == 404
+
+
+def test_no_address_of_a_pool_is_given_out_twice(network):
+    path = "/pools/" + network.post("/pools", {"name": "blue", "size": 50}).json["id"]
+    answers = at_once(60, lambda number: network.post(f"{path}/allocate", {"count": 1}).status)
+    assert sorted(answers) == 50 * [200] + 10 * [409]
+    assert network.get(path).json["used"] == 50
 
 
 @pytest.mark.parametrize("service, path", [("image", "/images"), ("network", "/pools")])
