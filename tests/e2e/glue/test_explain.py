@@ -23,6 +23,14 @@ TABLE = [
     ("sample", ["POST", "/servers/7/action", '{"x": 1}'],
      {"operation": None, "trouble": "the body's first member is `x`; described are `stop`, `start`, `reboot`"}),
     ("sample", ["POST", "/pools/7/grow", '{"by": 3}'], {"service": "network", "operation": "grow", "effect": "relative"}),
+    ("sample", ["POST", "/projects/5/servers", '{"name": "vm"}'],
+     {"service": "compute", "type": "compute.server", "operation": "create", "collection": "/projects/5/servers", "replicates": True}),
+    ("sample", ["GET", "/projects/5/volumes?name=x"], {"type": "compute.volume", "operation": "list", "replicates": False}),
+    ("sample", ["DELETE", "/projects/5?cascade=true"], {"type": "compute.project", "operation": "delete", "id": "5"}),
+    ("sample", ["POST", "/volumes/7/attach", '{"server": "8"}'], {"type": "compute.volume", "operation": "attach", "effect": "relative"}),
+    ("sample", ["PATCH", "/stacks/7", '{"servers": 3}'], {"type": "compute.stack", "operation": "patch", "effect": "assign"}),
+    ("sample", ["PUT", "/secrets/7"], {"service": "image", "type": "image.secret", "operation": "replace"}),
+    ("sample", ["POST", "/pools/7/allocate", '{"count": 3}'], {"operation": "allocate", "effect": "relative"}),
     ("sample", ["GET", "http://127.0.0.1:9696/pools?name=x#y"], {"service": "network", "type": "network.pool"}),
     ("rest", ["--service", "shop", "POST", "/carts"], {"type": "shop.carts", "described_as": "*.{things}"}),
     ("rest", ["--service", "shop", "DELETE", "/carts/3"], {"type": "shop.carts", "id": "3", "effect": "delete"}),
@@ -48,6 +56,9 @@ def test_ids_and_references(explain):
         ("body", "reference", "42", "image.image", True),
         ("body", "reference", "n", "network.network", True),
     ]
+    answer = explain("--app", "sample", "POST", "/projects/5/volumes/7/attach", '{"server": "8"}')
+    assert [(place["in"], place["kind"], place["value"], place["type"]) for place in answer["places"]] == [
+        ("path", "reference", "5", "compute.project"), ("path", "id", "7", "compute.volume"), ("body", "reference", "8", "compute.server")]
     nested = explain("GET", "/a/1/b/2")["places"]
     assert [(place["kind"], place["value"], place["at"]) for place in nested] == [("reference", "1", 3), ("id", "2", 7)]
 

@@ -42,6 +42,19 @@ static void the_sample(void **state)
 		{"network", "POST /ports", "network.port create create in=/ports"},
 		{"network", "GET /pools?name=x", "network.pool list list in=/pools"},
 		{"network", "POST /pools/7/grow", "network.pool grow relative id=7 in=/pools"},
+		{"network", "POST /pools/7/allocate", "network.pool allocate relative id=7 in=/pools"},
+		{"image", "PUT /secrets/7", "image.secret replace replace id=7 in=/secrets"},
+		{"image", "POST /projects/7/secrets", ""},
+		{"compute", "DELETE /projects/7", "compute.project delete delete id=7 in=/projects"},
+		{"compute", "GET /projects/7/servers", "compute.server list list in=/projects/7/servers"},
+		{"compute", "POST /projects/7/servers", "compute.server create create in=/projects/7/servers"},
+		{"compute", "DELETE /projects/7/servers/8", "compute.server delete delete id=8 in=/projects/7/servers"},
+		{"compute", "POST /projects/7/servers/8/action", "compute.server ? id=8 in=/projects/7/servers"},
+		{"compute", "POST /volumes/8/attach", "compute.volume attach relative id=8 in=/volumes"},
+		{"compute", "POST /projects/7/volumes/8/detach", "compute.volume detach relative id=8 in=/projects/7/volumes"},
+		{"compute", "PATCH /projects/7/stacks/8", "compute.stack patch assign id=8 in=/projects/7/stacks"},
+		{"compute", "PUT /stacks/8", ""},
+		{"compute", "GET /projects/7/ports", ""},
 	};
 	struct glue *glue = read_app("apps/sample.yaml");
 	check(glue, readings, COUNT(readings));

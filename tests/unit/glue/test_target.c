@@ -209,6 +209,10 @@ static void bodies(void **state)
 		{"compute", "POST /servers", "{\"name\":\"L\",\"image\":\"L1\",\"network\":\"L2\",\"flavor\":\"L3\"}",
 	     "{\"name\":\"M/\",\"image\":\"M/1\",\"network\":\"M/2\",\"flavor\":\"L3\"}", true},
 		{"compute", "GET /servers/L1", "{\"id\":\"L1\",\"image\":\"L2\"}", "{\"id\":\"M/1\",\"image\":\"M/2\"}", false},
+		{"compute", "POST /volumes/L1/attach", "{\"server\":\"L2\",\"attached\":\"L3\"}",
+	     "{\"server\":\"M/2\",\"attached\":\"M/3\"}", true},
+		{"compute", "GET /projects/L1/stacks", "{\"stacks\":[{\"id\":\"L2\",\"servers\":[\"L3\"],\"project\":\"L1\"}]}",
+	     "{\"stacks\":[{\"id\":\"M/2\",\"servers\":[\"L3\"],\"project\":\"M/1\"}]}", false},
 		{"image", "GET /images", "{\"images\":[{\"id\":\"L1\"},{\"id\":\"2\"}]}",
 	     "{\"images\":[{\"id\":\"M/1\"},{\"id\":\"2\"}]}", false},
 	};
