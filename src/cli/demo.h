@@ -6,6 +6,7 @@
  *     demo_process.c  the processes
  *     demo_join.c     how the sites become one mesh
  *     demo_guide.c    what is printed
+ *     demo_attempts.c what there is to try
  *
  * Ports, of site number i (from 0), from base_port + 100 i: +0 API, +1 to +3 fronts, +4 for other agents, +11 to +13
  * the services themselves. So with 8100, compute of Site2 is met at 8201.
@@ -90,6 +91,21 @@ int demo_init(const struct demo *demo);                /* the first site, before
 int demo_join(const struct demo *demo, unsigned site); /* another one, once the first answers */
 /* Does the agent of the site know all the others, and that they are there? */
 bool demo_sees_all(const struct demo *demo, unsigned site);
+
+/* demo_attempts.c: one request each, the last one without a path. */
+struct demo_attempt {
+	const char *why;     /* one line of explanation; NULL: it belongs to the one before */
+	unsigned sites;      /* that it takes */
+	unsigned sites_most; /* with more there is another one instead; 0: any number */
+	const char *setting; /* a command before it; NULL: none */
+	const char *before;  /* what is piped into it; NULL: nothing */
+	const char *keep;    /* the variable that is to be the id of what was made; NULL: the answer is shown */
+	const char *with;    /* arguments of curl, ending with a space; NULL: none */
+	unsigned site;       /* to which it is sent, from 0 */
+	enum demo_part service;
+	const char *path; /* within double quotes */
+};
+extern const struct demo_attempt demo_attempts[];
 
 /* demo_guide.c */
 void demo_put_json(struct buf *out, const struct demo *demo);
