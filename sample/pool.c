@@ -158,9 +158,9 @@ static bool read_count(const struct request *request, json_int_t *count, struct 
 {
 	const json_t *value = json_object_get(request->json, "count");
 	*count = json_integer_value(value);
-	if (json_is_integer(value) && *count >= 1 && *count <= LIMIT_POOL_SIZE)
+	if (json_is_integer(value) && *count >= 0 && *count <= LIMIT_POOL_SIZE)
 		return true;
-	*refusal = reply_error(400, "\"count\" must be a number from 1 to %d", LIMIT_POOL_SIZE);
+	*refusal = reply_error(400, "\"count\" must be a number from 0 to %d", LIMIT_POOL_SIZE);
 	return false;
 }
 

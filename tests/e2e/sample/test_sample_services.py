@@ -355,7 +355,7 @@ def test_one_of_many_gets_the_name(network):
     ("/pools", {}), ("/pools", {"name": "x", "size": "5"}), ("/pools", {"name": "x", "size": 10 ** 12}),
     ("/pools", {"name": "x", "notes": "none"}), ("grow", {}), ("grow", {"by": "5"}), ("grow", {"by": 10 ** 9}),
     ("notes", {}), ("notes", {"text": ""}), ("/pools", {"name": "x", "hosts": "a"}), ("/pools", {"name": "x", "hosts": ["a", ""]}),
-    ("/pools", {"name": "x", "hosts": [7]}), ("allocate", {}), ("allocate", {"count": 0}), ("allocate", {"count": -1}),
+    ("/pools", {"name": "x", "hosts": [7]}), ("allocate", {}), ("allocate", {"count": -1}),
     ("allocate", {"count": "1"}), ("allocate", {"count": 10 ** 10}), ("release", {"count": 0.5}),
 ])
 def test_pools_that_are_refused(network, path, body):
@@ -370,6 +370,8 @@ def test_addresses_of_a_pool_are_taken_and_given_back(network):
     path = f"/pools/{made['id']}"
     assert (made["used"], made["status"], made["hosts"]) == (0, "available", ["a", "b"])
     assert network.post(f"{path}/allocate", {"count": 3}).json["used"] == 3
+    for action in ("allocate", "release"):  # none is a number, too
+        assert network.post(f"{path}/{action}", {"count": 0}).json["used"] == 3
     beyond = network.post(f"{path}/allocate", {"count": 3})
     assert beyond.status == 409 and "2 of 5 are left" in beyond.error
     full = network.post(f"{path}/allocate", {"count": 2}).json
