@@ -121,10 +121,16 @@ struct reply stack_get(struct request *request)
 
 /* ---- what the client asks for ------------------------------------------------------------------------------------- */
 
-/* A number; or the list that is shown, so that what was read can be sent back. */
-static bool read_count(const json_t *body, size_t *count, struct reply *refusal)
+/* `servers`, a number. What was read can be sent back, too, in which it is a list; without that, its `count` says it. */
+static const json_t *count_in(const json_t *body)
 {
 	const json_t *servers = json_object_get(body, "servers");
+	return servers == NULL ? json_object_get(body, "count") : servers;
+}
+
+static bool read_count(const json_t *body, size_t *count, struct reply *refusal)
+{
+	const json_t *servers = count_in(body);
 	json_int_t wanted = json_is_array(servers) ? (json_int_t)json_array_size(servers) : json_integer_value(servers);
 	*count = (size_t)wanted;
 	if ((json_is_integer(servers) || json_is_array(servers)) && wanted >= 0 && wanted <= LIMIT_STACK_SERVERS)
@@ -289,7 +295,7 @@ static bool apply(json_t *stack, const json_t *body, struct reply *refusal)
 		return false;
 	if (json_object_get(body, "name") != NULL && !read_name(body, refusal))
 		return false;
-	if (json_object_get(body, "servers") != NULL && !read_count(body, &count, refusal))
+	if (count_in(body) != NULL && !read_count(body, &count, refusal))
 		return false;
 	if (json_object_get(body, "name") != NULL)
 		json_object_set(stack, "name", json_object_get(body, "name"));

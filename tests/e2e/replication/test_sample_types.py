@@ -177,3 +177,29 @@ def test_a_pool_is_taken_from_at_both_sites(application):
     assert refused.status == 409 and refused.header("Cheops-Operation") is None
     application.wait(lambda site: application.named(site, "pools", "taken from", "network")["used"] == 7, "seven")
     application.wait_verified(pool)
+
+
+def test_a_third_site_makes_a_stack_of_its_own(application):
+    """After what it refers to has come: the project that it is in, the secret. The image is there."""
+    names = {"project": "extended", "image": "extended image", "secret": "extended key", "stack": "extended stack"}
+    project = application.make("/projects", name=names["project"])["id"]
+    image = application.make("/images", BOTH + " & Site3", service="image", name=names["image"])["id"]
+    secret = application.make("/secrets", service="image", name=names["secret"], data="s")["id"]
+    stack = application.make(f"/projects/{project}/stacks", name=names["stack"], image=image, secret=secret, servers=1)["id"]
+    assert application.ask("Site2", "PATCH", f"/stacks/{stack}", {"servers": 3}).status == 200
+    api = application.demo.sites["Site1"]["api"].removeprefix("http://")
+    for each in (project, secret, stack):
+        result = application.cheops("replicant", "extend", each, "Site3", "--wait", "--api", api)
+        assert result.status == 0, result
+    there = application.named("Site3", "stacks", names["stack"])
+    assert (there["count"], len(there["servers"]), there["status"]) == (3, 3, "ACTIVE")
+    assert there["project"] == application.named("Site3", "projects", names["project"])["id"]
+    assert there["image"] == application.named("Site3", "images", names["image"], "image")["id"]
+    assert there["secret"] == application.named("Site3", "secrets", names["secret"], "image")["id"]
+    shown = application.ask("Site3", "GET", f"/projects/{project}/stacks/{stack}").json
+    assert (shown["id"], shown["image"], shown["secret"], shown["project"]) == (stack, image, secret, project)
+    application.wait_verified(stack)
+    # What leaves takes its parts along.
+    assert application.cheops("replicant", "drop", stack, "Site3", "--wait", "--api", api).status == 0
+    wait_for(lambda: application.behind("Site3", "/stacks").json == {"stacks": []}, "the stack to leave")
+    assert application.behind("Site3", "/servers").json == {"servers": []}

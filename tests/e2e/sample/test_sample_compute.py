@@ -311,8 +311,12 @@ def test_life_of_a_stack(site):
     shrunk = site.compute.ask("PATCH", path, json_body={"servers": 2, "name": "www"}).json
     assert shrunk == {**stack, "name": "www", "count": 2, "servers": stack["servers"][:2]}
     assert len(site.compute.get("/servers").json["servers"]) == 2
-    # What was read can be sent back.
+    # What was read can be sent back, with or without its parts; and makes another one.
     assert site.compute.ask("PATCH", path, json_body=shrunk).json == shrunk
+    del shrunk["servers"]
+    again = make(site.compute, "/stacks", **{**shrunk, "name": "again"})
+    assert (again["count"], len(again["servers"])) == (2, 2) and again["id"] != stack["id"]
+    assert site.compute.ask("DELETE", f"/stacks/{again['id']}").status == 204
     assert site.compute.ask("DELETE", path).status == 204
     assert site.compute.get("/servers").json == {"servers": []}
     for method, body in (("GET", None), ("PATCH", {"servers": 1}), ("DELETE", None)):
