@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from demo_process import ask, wait_for
+from sample_services import at_once
 
 SITES = ("Site1", "Site2")
 BOTH = " & ".join(SITES)
@@ -203,3 +204,20 @@ def test_a_third_site_makes_a_stack_of_its_own(application):
     assert application.cheops("replicant", "drop", stack, "Site3", "--wait", "--api", api).status == 0
     wait_for(lambda: application.behind("Site3", "/stacks").json == {"stacks": []}, "the stack to leave")
     assert application.behind("Site3", "/servers").json == {"servers": []}
+
+
+@pytest.mark.parametrize("within", [True, False])
+def test_one_name_at_both_sites_at_the_same_moment(application, within):
+    """In a project, and in none: whoever is told that it was made has the one that stays."""
+    name = f"wanted by two, {within}"
+    below = f"/projects/{application.make('/projects', name=name)['id']}" if within else ""
+    answers = at_once(2, lambda number: application.ask(SITES[number], "POST", f"{below}/volumes", {"name": name, "size": 1 + number}, BOTH))
+    made = [answer.json["id"] for answer in answers if answer.status == 201]
+    assert made and {answer.status for answer in answers} <= {201, 409}, answers
+    application.wait(lambda site: len(application.behind(site, f"/volumes?name={name.replace(' ', '%20')}").json["volumes"]) == 1, "one volume")
+
+    def ids(site):
+        return {application.ask(site, "GET", f"{below}/volumes/{each}").json.get("id") for each in made}
+    application.wait(lambda site: len(ids(site)) == 1 and ids("Site1") == ids("Site2"), f"one of {made}")
+    (winner,) = ids("Site1")
+    application.wait_verified(winner)

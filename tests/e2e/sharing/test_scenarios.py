@@ -243,3 +243,18 @@ def test_explain_shows_plans_that_do_not_run_yet(sites):
 def test_explain_has_one_value(sites):
     answer = ask(sites.url("Site1", "image") + "/images", headers={"Scope": "Site1", "Cheops-Explain": "plans"})
     assert answer.status == 400 and answer.problem["type"] == "bad-explain"
+
+
+def test_a_server_that_relies_on_a_secret_of_another_site(sites):
+    """It is read when the server starts, from where the scope of that request says."""
+    secret = ask(sites.url("Site2", "image") + "/secrets", "POST", json_body={"name": "key", "data": "s"}).json["id"]
+    scope = {"Scope": "{compute: Site1, image: Site2}"}
+    made = ask(sites.url("Site1", "compute") + "/servers", "POST", scope,
+               json_body={"name": "vm", "image": sites.image_id("Site2"), "secret": secret})
+    assert made.status == 201 and made.json["secret"] == secret, made
+    action = f"{sites.url('Site1', 'compute')}/servers/{made.json['id']}/action"
+    assert ask(action, "POST", scope, json_body={"reboot": None}).status == 202
+    here = ask(action, "POST", json_body={"reboot": None})
+    assert here.status == 409 and here.json["error"]["message"] == f"no secret {secret}"
+    assert ask(f"{sites.url('Site2', 'image')}/secrets/{secret}", "DELETE").status == 204
+    assert ask(action, "POST", scope, json_body={"reboot": None}).status == 409
