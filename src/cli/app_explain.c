@@ -9,6 +9,7 @@ struct place {
 	const char *in; /* "path", "query", "body" */
 	enum glue_place_kind kind;
 	const struct glue_type *type; /* NULL: of any */
+	enum glue_kind relation;
 	struct str value;
 	size_t at;
 };
@@ -47,6 +48,7 @@ static bool note(void *context, const struct glue_place *place, struct buf *valu
 		.in = explaining->in,
 		.kind = place->kind,
 		.type = place->type,
+		.relation = place->relation,
 		.value = str_make(arena_copy(arena, place->value.at, place->value.length), place->value.length),
 		.at = place->at,
 	};
@@ -224,12 +226,55 @@ static void put_places(struct buf *out, const struct explaining *explaining)
 		buf_printf(&text, "%s: %s " TEXT_NAME_FMT, place->in, kind_name(place->kind), TEXT_NAME(place->value));
 		if (place->type != NULL && place->kind == GLUE_PLACE_REFERENCE)
 			buf_printf(&text, " to %.*s", STR_FMT(glue_type_name(place->type)));
+		if (place->relation != GLUE_UNRELATED)
+			buf_printf(&text, " (%s)", glue_kind_name(place->relation));
 		buf_put(&text, is_rewritten(place) ? STR(", rewritten to each site's own") : STR(", left as it is"));
 		put_line(out, i == 0 ? "ids" : "", buf_str(&text));
 		buf_free(&text);
 	}
 	if (explaining->more)
 		put_line(out, "", STR("and more"));
+}
+
+/* What it uses without naming an id. */
+static void put_uses(struct buf *out, const struct glue_operation *operation)
+{
+	struct buf text = {0};
+	for (uint32_t i = 0; operation != NULL && i < glue_relations_count(operation); i++) {
+		const struct glue_relation *relation = glue_relation_at(operation, i);
+		if (relation->where == GLUE_NOWHERE)
+			buf_printf(&text, "%s%.*s", text.length > 0 ? ", " : "", STR_FMT(glue_type_name(relation->type)));
+	}
+	if (text.length > 0)
+		put_line(out, "uses", buf_str(&text));
+	buf_free(&text);
+}
+
+/* What spans sites, and how; whose it is, where that is not anybody's. */
+static void put_sites(struct buf *out, const struct glue_match *match)
+{
+	const struct glue_cross *cross = glue_type_cross(match->type);
+	struct buf text = {0};
+	uint32_t own = 0;
+	const struct str *divide = match->operation != NULL ? glue_operation_divide(match->operation, &own) : NULL;
+	if (glue_type_owner(match->type) == GLUE_SITE)
+		put_line(out, "owner", STR("site: what runs at another site cannot use it"));
+	if (cross->strategy == GLUE_NO_CROSS)
+		return;
+	buf_printf(&text, "%s", glue_strategy_name(cross->strategy));
+	if (cross->optimistic)
+		buf_put(&text, STR("; names that cannot be checked are accepted"));
+	for (uint32_t i = 0; i < cross->divide_count; i++)
+		buf_printf(&text, "%s%.*s", i == 0 ? ": divides " : ", ", STR_FMT(cross->divide[i]));
+	for (uint32_t i = 0; i < own; i++)
+		buf_printf(&text, "%s%.*s", i == 0 ? "; here " : ", ", STR_FMT(divide[i]));
+	if (cross->weight.length > 0)
+		buf_printf(&text, "; by the tag `%.*s`", STR_FMT(cross->weight));
+	for (uint32_t i = 0; i < cross->combine_count; i++)
+		buf_printf(&text, "%s%s of %.*s", i == 0 ? "; reads " : ", ", glue_combine_name(cross->combine[i].as),
+		           STR_FMT(cross->combine[i].pointer));
+	put_line(out, "with %", buf_str(&text));
+	buf_free(&text);
 }
 
 static void put_text(struct buf *out, const struct explaining *explaining)
@@ -249,8 +294,10 @@ static void put_text(struct buf *out, const struct explaining *explaining)
 	glue_collection_put(match, &text);
 	put_line(out, "collection", buf_str(&text));
 	put_places(out, explaining);
+	put_uses(out, match->operation);
 	put_bodies(out, explaining);
 	put_line(out, "with &", str_of(becomes(match)));
+	put_sites(out, match);
 	buf_clear(&text);
 	if (put_carried(explaining, &text))
 		put_line(out, "elsewhere", buf_str(&text));
@@ -308,8 +355,64 @@ static void put_place_json(struct buf *out, const struct place *place)
 	           place->at);
 	buf_put_json(out, place->value);
 	put_member_or_null(out, "type", place->type != NULL ? glue_type_name(place->type) : STR(""));
+	if (place->relation != GLUE_UNRELATED)
+		put_member(out, "relation", str_of(glue_kind_name(place->relation)));
 	put_flag(out, "rewritten", is_rewritten(place));
 	buf_put_char(out, '}');
+}
+
+static void put_pointers(struct buf *out, const char *name, const struct str *pointers, uint32_t count)
+{
+	buf_printf(out, ",\"%s\":[", name);
+	for (uint32_t i = 0; i < count; i++) {
+		buf_put(out, i > 0 ? STR(",") : STR(""));
+		buf_put_json(out, pointers[i]);
+	}
+	buf_put_char(out, ']');
+}
+
+static void put_cross_json(struct buf *out, const struct glue_cross *cross)
+{
+	if (cross->strategy == GLUE_NO_CROSS) {
+		buf_put(out, STR(",\"cross\":null"));
+		return;
+	}
+	buf_printf(out, ",\"cross\":{\"as\":\"%s\"", glue_strategy_name(cross->strategy));
+	if (cross->strategy == GLUE_CONTAINER)
+		put_member(out, "names", cross->optimistic ? STR("optimistic") : STR("strict"));
+	if (cross->strategy == GLUE_DIVISIBLE) {
+		put_pointers(out, "divide", cross->divide, cross->divide_count);
+		put_member_or_null(out, "weight", cross->weight);
+		buf_put(out, STR(",\"combine\":{"));
+		for (uint32_t i = 0; i < cross->combine_count; i++) {
+			buf_put(out, i > 0 ? STR(",") : STR(""));
+			buf_put_json(out, cross->combine[i].pointer);
+			buf_printf(out, ":\"%s\"", glue_combine_name(cross->combine[i].as));
+		}
+		buf_put_char(out, '}');
+	}
+	buf_put_char(out, '}');
+}
+
+static void put_relations_json(struct buf *out, const struct glue_match *match)
+{
+	uint32_t count = 0;
+	const struct str *divide = match->operation != NULL ? glue_operation_divide(match->operation, &count) : NULL;
+	bool first = true;
+	put_member(out, "owner", glue_type_owner(match->type) == GLUE_SITE ? STR("site") : STR("global"));
+	put_member(out, "relied", glue_type_relied(match->type) == GLUE_RELIED_REFUSE ? STR("refuse") : STR("warn"));
+	put_cross_json(out, glue_type_cross(match->type));
+	put_pointers(out, "divide", divide, count);
+	buf_put(out, STR(",\"uses\":["));
+	for (uint32_t i = 0; match->operation != NULL && i < glue_relations_count(match->operation); i++) {
+		const struct glue_relation *relation = glue_relation_at(match->operation, i);
+		if (relation->where != GLUE_NOWHERE)
+			continue;
+		buf_put(out, first ? STR("") : STR(","));
+		buf_put_json(out, glue_type_name(relation->type));
+		first = false;
+	}
+	buf_put_char(out, ']');
 }
 
 static void put_json(struct buf *out, const struct explaining *explaining)
@@ -325,6 +428,7 @@ static void put_json(struct buf *out, const struct explaining *explaining)
 	put_member(out, "identity", glue_type_identity(match->type) == GLUE_CHOSEN ? STR("chosen") : STR("assigned"));
 	put_member(out, "ids", glue_type_ids_in_collection(match->type) ? STR("collection") : STR("everywhere"));
 	put_operation_json(out, match);
+	put_relations_json(out, match);
 	put_member_or_null(out, "id", match->id);
 	buf_clear(&text);
 	glue_collection_put(match, &text);

@@ -20,15 +20,17 @@ static yaml_mark_t mark_of(uint32_t line, uint32_t column)
 	return (yaml_mark_t){.line = line > 0 ? line - 1 : 0, .column = column > 0 ? column - 1 : 0};
 }
 
-static void add(struct making *making, struct str pointer, enum glue_place_kind kind, const struct glue_type *type)
+static void add(struct making *making, enum glue_place_kind kind, const struct glue_reference *place)
 {
 	struct buf whole = {0};
 	struct err err = {0};
 	if (making->failed)
 		return;
 	buf_put(&whole, making->front);
-	buf_put(&whole, pointer);
-	int code = glue_places_add(making->places, buf_str(&whole), kind, type, &err);
+	buf_put(&whole, place->place);
+	int code = kind == GLUE_PLACE_REFERENCE
+	               ? glue_places_add_reference(making->places, buf_str(&whole), place->type, place->kind, &err)
+	               : glue_places_add(making->places, buf_str(&whole), kind, place->type, &err);
 	making->failed = code != 0;
 	if (making->failed)
 		glue_complain(making->load, code, mark_of(making->type->line, making->type->column), TEXT_NAME_FMT ": %s",
@@ -48,7 +50,7 @@ static bool is_id(const struct glue_type *type, struct str pointer)
 static void add_references(struct making *making, const struct glue_references *references)
 {
 	for (uint32_t i = 0; i < references->count; i++)
-		add(making, references->at[i].place, GLUE_PLACE_REFERENCE, references->at[i].type);
+		add(making, GLUE_PLACE_REFERENCE, &references->at[i]);
 }
 
 /* The type's own, and those of one operation. */
@@ -57,12 +59,12 @@ static struct glue_places *make_places(struct glue_load *load, struct glue_type 
 {
 	struct making making = {.load = load, .type = type, .places = glue_places_new(), .front = front};
 	for (uint32_t i = 0; i < type->ids.count; i++)
-		add(&making, type->ids.at[i], GLUE_PLACE_ID, type);
+		add(&making, GLUE_PLACE_ID, &(struct glue_reference){.place = type->ids.at[i], .type = type});
 	/* A name that is the id is told as such. */
 	if (type->natural_name.length > 0 && !is_id(type, type->natural_name))
-		add(&making, type->natural_name, GLUE_PLACE_NAME, type);
+		add(&making, GLUE_PLACE_NAME, &(struct glue_reference){.place = type->natural_name, .type = type});
 	for (uint32_t i = 0; i < type->links.count; i++)
-		add(&making, type->links.at[i], GLUE_PLACE_LINK, NULL);
+		add(&making, GLUE_PLACE_LINK, &(struct glue_reference){.place = type->links.at[i]});
 	add_references(&making, &type->in_body);
 	add_references(&making, own);
 	type->places[type->places_count++] = making.places;
@@ -71,12 +73,12 @@ static struct glue_places *make_places(struct glue_load *load, struct glue_type 
 
 /* Most operations of a type have the same. */
 static const struct glue_places *item_places(struct glue_load *load, struct glue_type *type,
-                                             const struct glue_operation *operation, const struct glue_references *own)
+                                             const struct glue_operation *operation)
 {
-	if (own->count > 0 || !str_equal(operation->object, type->object))
-		return make_places(load, type, operation->object, own);
+	if (operation->own.count > 0 || !str_equal(operation->object, type->object))
+		return make_places(load, type, operation->object, &operation->own);
 	if (type->item_places == NULL)
-		type->item_places = make_places(load, type, type->object, own);
+		type->item_places = make_places(load, type, type->object, &operation->own);
 	return type->item_places;
 }
 
@@ -93,8 +95,7 @@ static const struct glue_places *list_places(struct glue_load *load, struct glue
 	return type->list_places;
 }
 
-void glue_make_places(struct glue_load *load, struct glue_type *type, struct glue_operation *operation,
-                      const struct glue_references *own)
+void glue_make_places(struct glue_load *load, struct glue_type *type, struct glue_operation *operation)
 {
 	enum { OF_TYPE = 2, OF_OPERATION = 2 };
 	if (type->places == NULL)
@@ -105,10 +106,10 @@ void glue_make_places(struct glue_load *load, struct glue_type *type, struct glu
 	bool has_body =
 		operation->effect != GLUE_READ && operation->effect != GLUE_LIST && operation->effect != GLUE_DELETE;
 	if (has_body && operation->body == GLUE_BODY_ITEM)
-		operation->request_places = item_places(load, type, operation, own);
+		operation->request_places = item_places(load, type, operation);
 	if (operation->answer == GLUE_BODY_ITEM || operation->answer == GLUE_BODY_STREAM)
 		operation->answer_places =
-			operation->request_places != NULL ? operation->request_places : item_places(load, type, operation, own);
+			operation->request_places != NULL ? operation->request_places : item_places(load, type, operation);
 	else if (operation->answer == GLUE_BODY_LIST)
 		operation->answer_places = list_places(load, type);
 }

@@ -57,6 +57,69 @@ enum glue_credential {
 	GLUE_AGENT,       /* with the agent's own */
 };
 
+/* ---- Several sites, relations, ownership (DESIGN 8, 9) ------------------------------------------------------------ */
+
+/* Whose a resource is. */
+enum glue_owner {
+	GLUE_GLOBAL, /* any site may use it: an image */
+	GLUE_SITE,   /* the site's where it is: what runs elsewhere cannot use it, a flat network */
+};
+
+/* What becomes of deleting what others rely on. */
+enum glue_relied { GLUE_RELIED_WARN, GLUE_RELIED_REFUSE };
+
+/* How one resource spans several sites (`%`). */
+enum glue_strategy {
+	GLUE_NO_CROSS,    /* it does not */
+	GLUE_CONTAINER,   /* exists at every one; what is in it lies where it was made */
+	GLUE_DIVISIBLE,   /* each has a part */
+	GLUE_INDIVISIBLE, /* lives at its prime */
+	GLUE_STRATEGIES,
+};
+
+const char *glue_strategy_name(enum glue_strategy strategy); /* "none", "container"... */
+
+/* How what the sites have is put together. */
+enum glue_combine {
+	GLUE_SUM,
+	GLUE_UNION,
+	GLUE_CONCAT,
+	GLUE_MIN,
+	GLUE_MAX,
+	GLUE_PRIME, /* what the prime site has */
+	GLUE_COMBINES,
+};
+
+const char *glue_combine_name(enum glue_combine combine); /* "sum"... */
+
+struct glue_combination {
+	struct str pointer; /* within the object; never with `*` */
+	enum glue_combine as;
+};
+
+struct glue_cross {
+	enum glue_strategy strategy;
+	bool optimistic;   /* container: a name that cannot be checked everywhere is accepted, and settled at healing */
+	struct str weight; /* divisible: the tag of a site that says how much it gets; "": evenly */
+	const struct str
+		*divide; /* divisible, at least one: pointers within the object to numbers or lists; never with `*` */
+	uint32_t divide_count;
+	const struct glue_combination *combine; /* divisible; a divided one may be among them: sum, union or concat */
+	uint32_t combine_count;
+};
+
+/* How a resource relates to another that it refers to. */
+enum glue_kind {
+	GLUE_UNRELATED,   /* the description does not say */
+	GLUE_REQUIREMENT, /* needs it while the operation runs: a server's image */
+	GLUE_RELIANCE,    /* needs it for life: a pod's secret */
+	GLUE_COMPOSITION, /* it is a part, which the application makes and destroys: a deployment's pods */
+	GLUE_CONTAINED,   /* lives in it: `container` */
+	GLUE_KINDS,
+};
+
+const char *glue_kind_name(enum glue_kind kind); /* "none", "requirement", "reliance", "composition", "container" */
+
 /* ---- A description ----------------------------------------------------------------------------------------------- */
 
 struct glue;           /* one application */
@@ -191,6 +254,12 @@ struct str glue_type_only_collection(const struct glue_type *type);
 bool glue_type_names_unique(const struct glue_type *type); /* a natural name, unique within its collection */
 /* The query that finds an item of that name in its collection: "name=debian%2012". False: there is none. */
 bool glue_type_find_put(const struct glue_type *type, struct str name, struct buf *out);
+/* The service that the type is of; "*": of any. */
+struct str glue_type_service(const struct glue_type *type);
+
+enum glue_owner glue_type_owner(const struct glue_type *type);
+enum glue_relied glue_type_relied(const struct glue_type *type);
+const struct glue_cross *glue_type_cross(const struct glue_type *type); /* never NULL; GLUE_NO_CROSS: nothing is said */
 
 /* Its operations are numbered from 0, default ones included; at most LIMIT_GLUE_OPERATIONS. So are facets; 0 is the item. */
 uint32_t glue_operations_count(const struct glue_type *type);
@@ -209,6 +278,30 @@ bool glue_operation_opaque(const struct glue_operation *operation);  /* its body
 /* Its body has to be read before it goes to other sites: there may be preconditions in it, or the name of what is made. */
 bool glue_operation_needs_json(const struct glue_operation *operation);
 bool glue_operation_streams(const struct glue_operation *operation); /* its answer never ends: a watch, a log */
+
+/* What an operation may use of other items, in the order path, query, body, `uses`. What it really uses, only its request says: a
+ * member may be missing from its body. */
+enum glue_where {
+	GLUE_IN_PATH,  /* `place` is a variable */
+	GLUE_IN_QUERY, /* a member of the query */
+	GLUE_IN_BODY,  /* a pointer within the object */
+	GLUE_NOWHERE,  /* `uses`: without naming an id; `place` is "" */
+};
+
+struct glue_relation {
+	enum glue_where where;
+	struct str place;
+	enum glue_kind kind;
+	const struct glue_type *type; /* NULL: of any */
+};
+
+uint32_t glue_relations_count(const struct glue_operation *operation);
+const struct glue_relation *glue_relation_at(const struct glue_operation *operation, uint32_t index);
+
+/* Pointers within the object of its body, of a divisible type: numbers that are split over the sites as well. */
+const struct str *glue_operation_divide(const struct glue_operation *operation, uint32_t *count);
+/* Where the object is in its bodies; "": the body is it. */
+struct str glue_operation_object(const struct glue_operation *operation);
 
 /* A facet that can be read and set as a whole, by the same path: a GET, and a PUT that replaces it. */
 struct glue_facet {
@@ -256,6 +349,7 @@ struct glue_place {
 	bool quoted;                  /* a JSON string; false: a number */
 	size_t at;                    /* where its token begins in the text fed so far */
 	size_t length;                /* of the token */
+	enum glue_kind relation;      /* of a reference: how the item relates to what it refers to */
 	/* A reference in a path: what the path up to it is, if that is an item of this description, with its type and collection
 	 * as they are there; otherwise NULL. */
 	const struct glue_match *item;

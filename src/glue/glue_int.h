@@ -23,6 +23,7 @@ struct glue_variable {
 	struct str name;
 	enum glue_variable_kind kind;
 	const struct glue_type *type; /* of what it is the id; NULL: plain, or a reference to any type */
+	enum glue_kind relation;      /* of a reference */
 	uint32_t segment;             /* which of the path's it is */
 	bool ignored;                 /* does not tell items apart */
 };
@@ -52,10 +53,18 @@ struct glue_texts {
 struct glue_reference {
 	struct str place;
 	const struct glue_type *type; /* NULL: of any */
+	enum glue_kind kind;
+	uint32_t line, column; /* in the file */
 };
 
 struct glue_references {
 	struct glue_reference *at;
+	uint32_t count;
+};
+
+/* Types that are used without naming an id. */
+struct glue_uses {
+	const struct glue_type **at;
 	uint32_t count;
 };
 
@@ -89,6 +98,11 @@ struct glue_operation {
 	bool creates;
 	bool repeatable;
 	bool replays;
+	struct glue_references own;      /* in its bodies only */
+	struct glue_uses uses;           /* its own */
+	struct glue_texts divide;        /* numbers in its body that are split over sites */
+	struct glue_relation *relations; /* all that it may use */
+	uint32_t relations_count;
 	uint32_t facet_number; /* 0: the item itself */
 	struct glue_template *templates;
 	uint32_t templates_count;
@@ -120,7 +134,11 @@ struct glue_type {
 	struct glue_references in_body;
 	struct glue_references in_query;
 	struct glue_references in_path; /* by the names of variables */
+	struct glue_uses uses;          /* by operations that change something */
 	struct glue_texts ignored;      /* variables */
+	enum glue_owner owner;
+	enum glue_relied relied;
+	struct glue_cross cross;
 	bool unique;
 	bool ids_in_collection;
 	bool delete_wins;

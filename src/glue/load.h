@@ -91,10 +91,22 @@ void glue_read_services(struct glue_load *load, const struct yaml_entry *entry, 
 /* read_type.c */
 void glue_read_types(struct glue_load *load, const struct yaml_entry *entry);
 bool glue_read_template(struct glue_load *load, const struct yaml_entry *entry, struct glue_template *template);
-bool glue_read_references(struct glue_load *load, const struct yaml_entry *entry, const char *example,
-                          bool (*check)(struct glue_load *, const struct yaml_entry *),
-                          struct glue_references *references);
-bool glue_check_pointer_key(struct glue_load *load, const struct yaml_entry *entry);
+
+/* read_relation.c: what it refers to, uses, and whose it is. */
+void glue_read_relations(struct glue_load *load, const struct yaml_entry *entry, struct glue_type *type);
+/* By pointer: those of a body. */
+bool glue_read_references(struct glue_load *load, const struct yaml_entry *entry, struct glue_references *references);
+void glue_read_uses(struct glue_load *load, const struct yaml_entry *entry, struct glue_uses *uses);
+void glue_read_owner(struct glue_load *load, const struct yaml_entry *entry, struct glue_type *type);
+void glue_read_relied(struct glue_load *load, const struct yaml_entry *entry, struct glue_type *type);
+/* Once all types are read. */
+void glue_check_relations(struct glue_load *load);
+/* All that an operation may use. */
+void glue_make_relations(struct glue_load *load, struct glue_operation *operation);
+
+/* read_cross.c: how it spans sites; and the numbers of an operation that are split. */
+void glue_read_cross(struct glue_load *load, const struct yaml_entry *entry, struct glue_type *type);
+void glue_read_divide(struct glue_load *load, const struct yaml_entry *entry, struct glue_operation *operation);
 
 /* read_operation.c: all operations of a type, those without being told included; and the resolutions. */
 void glue_read_operations(struct glue_load *load, const struct yaml_entry *entry, struct glue_type *type);
@@ -102,8 +114,7 @@ void glue_read_resolutions(struct glue_load *load, const struct yaml_entry *entr
 
 /* assemble.c: once all is read, the tries, and the places of each operation. */
 void glue_assemble(struct glue_load *load, const struct yaml_entry *credentials);
-/* Of one operation, whose own references may be none. */
-void glue_make_places(struct glue_load *load, struct glue_type *type, struct glue_operation *operation,
-                      const struct glue_references *own);
+/* Of one operation. */
+void glue_make_places(struct glue_load *load, struct glue_type *type, struct glue_operation *operation);
 
 #endif

@@ -183,6 +183,7 @@ static void place_set(struct glue_places_node *node, const struct glue_places_no
 	node->is_place = true;
 	node->kind = place->kind;
 	node->type = place->type;
+	node->relation = place->relation;
 	node->names = place->names;
 }
 
@@ -218,15 +219,14 @@ static const struct glue_places_node *same(const struct glue_places *places, con
 	return node && node->is_place && node->names == pointer->place.names ? node : NULL;
 }
 
-int glue_places_add(struct glue_places *places, struct str text, enum glue_place_kind kind,
-                    const struct glue_type *type, struct err *err)
+static int place_add(struct glue_places *places, struct str text, struct glue_places_node place, struct err *err)
 {
-	struct pointer pointer = {.text = text, .place = {.kind = kind, .type = type}};
+	struct pointer pointer = {.text = text, .place = place};
 	int code = pointer_read(&places->arena, &pointer, err);
 	if (code)
 		return code;
 	const struct glue_places_node *before = same(places, &pointer);
-	if (before && (before->kind != kind || before->type != type))
+	if (before && (before->kind != place.kind || before->type != place.type || before->relation != place.relation))
 		return err_set(err, ERR_CONFLICT, TEXT_NAME_FMT " is already the place of something else", TEXT_NAME(text));
 	add(places, &places->root, &pointer, 0);
 	if (places->nodes_count > LIMIT_GLUE_PLACES_NODES)
@@ -234,4 +234,17 @@ int glue_places_add(struct glue_places *places, struct str text, enum glue_place
 		               "with " TEXT_NAME_FMT " the pointers have more than %d parts; fewer `*` beside names would do",
 		               TEXT_NAME(text), LIMIT_GLUE_PLACES_NODES);
 	return 0;
+}
+
+int glue_places_add(struct glue_places *places, struct str pointer, enum glue_place_kind kind,
+                    const struct glue_type *type, struct err *err)
+{
+	return place_add(places, pointer, (struct glue_places_node){.kind = kind, .type = type}, err);
+}
+
+int glue_places_add_reference(struct glue_places *places, struct str pointer, const struct glue_type *type,
+                              enum glue_kind relation, struct err *err)
+{
+	struct glue_places_node place = {.kind = GLUE_PLACE_REFERENCE, .type = type, .relation = relation};
+	return place_add(places, pointer, place, err);
 }

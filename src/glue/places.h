@@ -22,6 +22,10 @@ void glue_places_free(struct glue_places *places);
 int glue_places_add(struct glue_places *places, struct str pointer, enum glue_place_kind kind,
                     const struct glue_type *type, struct err *err);
 
+/* The same of a reference, with how its item relates to what it refers to. */
+int glue_places_add_reference(struct glue_places *places, struct str pointer, const struct glue_type *type,
+                              enum glue_kind relation, struct err *err);
+
 /* Writes a JSON text in canonical form (compare.c says which), without what is in the places. ERR_INVALID, ERR_LIMIT: nothing
  * is written. */
 int glue_places_without(const struct glue_places *places, struct str body, struct buf *out, struct err *err);
@@ -32,6 +36,7 @@ struct glue_places_node {
 	bool is_place;
 	enum glue_place_kind kind;       /* of a place */
 	const struct glue_type *type;    /* of a place */
+	enum glue_kind relation;         /* of a reference */
 	bool leads_on;                   /* it has nodes below */
 	uint32_t names;                  /* of a place: which segments of its pointer are names, the first one uppermost */
 	struct str name;                 /* in its parent: a member's, */

@@ -18,6 +18,8 @@ enum {
 	CREATES,
 	REPEATABLE,
 	REPLAYS,
+	USES,
+	DIVIDE,
 	OPERATION_KEYS
 };
 
@@ -35,6 +37,8 @@ static const char *const operation_keys[] = {[METHOD] = "method",
                                              [CREATES] = "creates",
                                              [REPEATABLE] = "repeatable",
                                              [REPLAYS] = "replays",
+                                             [USES] = "uses",
+                                             [DIVIDE] = "divide",
                                              NULL};
 
 static const char operation_example[] = "reboot: {method: POST, path: \"{item}/action\", key: reboot}";
@@ -71,7 +75,6 @@ struct reading {
 	const struct usual *usual; /* NULL: none of that name */
 	yaml_mark_t mark;
 	struct yaml_entry found[OPERATION_KEYS];
-	struct glue_references own; /* in its body only */
 };
 
 /* ---- Paths ------------------------------------------------------------------------------------------------------- */
@@ -109,6 +112,7 @@ static void name_variables(const struct glue_type *type, struct glue_template *t
 				continue;
 			variable->kind = GLUE_VARIABLE_REFERENCE;
 			variable->type = type->in_path.at[j].type;
+			variable->relation = type->in_path.at[j].kind;
 		}
 		for (uint32_t j = 0; j < type->ignored.count; j++)
 			variable->ignored |= str_equal(type->ignored.at[j], variable->name);
@@ -413,8 +417,11 @@ static void read_bodies(struct reading *reading)
 	if (reading->found[OBJECT].value != NULL)
 		glue_pointer(reading->load, &reading->found[OBJECT], &operation->object);
 	if (reading->found[REFERENCES].value != NULL)
-		glue_read_references(reading->load, &reading->found[REFERENCES], "references: {/image: image.image}",
-		                     glue_check_pointer_key, &reading->own);
+		glue_read_references(reading->load, &reading->found[REFERENCES], &operation->own);
+	if (reading->found[USES].value != NULL)
+		glue_read_uses(reading->load, &reading->found[USES], &operation->uses);
+	if (reading->found[DIVIDE].value != NULL)
+		glue_read_divide(reading->load, &reading->found[DIVIDE], operation);
 	if (reading->found[KEY].value == NULL)
 		return;
 	if (glue_name(reading->load, &reading->found[KEY], "the name of the body's first member, such as `reboot`",
@@ -487,7 +494,8 @@ static void read_one(struct reading *reading)
 	read_flags(reading);
 	if (operation->line > 0)
 		doubt(reading);
-	glue_make_places(reading->load, reading->type, operation, &reading->own);
+	glue_make_places(reading->load, reading->type, operation);
+	glue_make_relations(reading->load, operation);
 }
 
 static struct glue_operation *new_operation(struct glue_type *type, struct str name)

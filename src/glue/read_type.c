@@ -20,6 +20,9 @@ enum {
 	VOLATILE,
 	PRECONDITIONS,
 	REFERENCES,
+	OWNER,
+	RELIED,
+	CROSS,
 	DELETE,
 	OPERATIONS,
 	RESOLUTIONS,
@@ -42,6 +45,9 @@ static const char *const type_keys[] = {[COLLECTION] = "collection",
                                         [VOLATILE] = "volatile",
                                         [PRECONDITIONS] = "preconditions",
                                         [REFERENCES] = "references",
+                                        [OWNER] = "owner",
+                                        [RELIED] = "relied",
+                                        [CROSS] = "cross",
                                         [DELETE] = "delete",
                                         [OPERATIONS] = "operations",
                                         [RESOLUTIONS] = "resolutions",
@@ -130,86 +136,6 @@ static void finish_items(struct glue_load *load, const struct yaml_entry *entry,
 			          "collection cannot be compared",
 			          TEXT_NAME(item->text));
 	}
-}
-
-/* ---- References -------------------------------------------------------------------------------------------------- */
-
-static bool find_type(struct glue_load *load, const struct yaml_entry *entry, const struct glue_type **type)
-{
-	struct suggest suggest;
-	char meant[TEXT_SUGGESTION_BYTES];
-	*type = NULL;
-	if (yaml_check_value(&load->yaml, entry, "the name of a type, such as image.image, or \"*\" for any") != 0)
-		return false;
-	struct str name = yaml_text(entry->value);
-	if (str_equal(name, STR("*")))
-		return true;
-	suggest_start(&suggest, name);
-	for (uint32_t i = 0; i < load->glue->types_count; i++) {
-		suggest_offer(&suggest, load->glue->types[i].name);
-		if (str_equal(load->glue->types[i].name, name)) {
-			*type = &load->glue->types[i];
-			return true;
-		}
-	}
-	glue_complain(load, ERR_NOT_FOUND, entry->value->start_mark,
-	              "a reference to " TEXT_NAME_FMT ", which is no type of this file%s", TEXT_NAME(name),
-	              text_did_you_mean(&suggest, meant));
-	return false;
-}
-
-bool glue_check_pointer_key(struct glue_load *load, const struct yaml_entry *entry)
-{
-	return glue_check_pointer(load, entry->key_node->start_mark, entry->key);
-}
-
-static bool check_name_key(struct glue_load *load, const struct yaml_entry *entry)
-{
-	struct str name;
-	return glue_key_name(load, entry, "a member of the query", &name);
-}
-
-static bool check_variable_key(struct glue_load *load, const struct yaml_entry *entry)
-{
-	if (glue_is_variable_name(entry->key))
-		return true;
-	glue_complain(load, ERR_INVALID, entry->key_node->start_mark,
-	              TEXT_NAME_FMT " is no name of a variable; write it without braces", TEXT_NAME(entry->key));
-	return false;
-}
-
-bool glue_read_references(struct glue_load *load, const struct yaml_entry *entry, const char *example,
-                          bool (*check)(struct glue_load *, const struct yaml_entry *),
-                          struct glue_references *references)
-{
-	if (!glue_mapping(load, entry, example, LIMIT_GLUE_POINTERS))
-		return false;
-	size_t count = yaml_entries_count(entry->value);
-	references->at = arena_array(load->arena, struct glue_reference, count);
-	for (size_t i = 0; i < count; i++) {
-		struct yaml_entry one = yaml_entry_at(&load->yaml, entry->value, i);
-		struct glue_reference *reference = &references->at[references->count];
-		if (!check(load, &one) || !find_type(load, &one, &reference->type))
-			continue;
-		reference->place = glue_copy(load, one.key);
-		references->count++;
-	}
-	return true;
-}
-
-static void read_references(struct glue_load *load, const struct yaml_entry *entry, struct glue_type *type)
-{
-	enum { BODY, QUERY, PATH, KEYS };
-	static const char *const keys[] = {[BODY] = "body", [QUERY] = "query", [PATH] = "path", NULL};
-	struct yaml_entry found[KEYS] = {0};
-	if (!glue_keys(load, entry, keys, "references: {body: {/image: image.image}}", found))
-		return;
-	if (found[BODY].value != NULL)
-		glue_read_references(load, &found[BODY], "body: {/image: image.image}", glue_check_pointer_key, &type->in_body);
-	if (found[QUERY].value != NULL)
-		glue_read_references(load, &found[QUERY], "query: {image: image.image}", check_name_key, &type->in_query);
-	if (found[PATH].value != NULL)
-		glue_read_references(load, &found[PATH], "path: {image_id: image.image}", check_variable_key, &type->in_path);
 }
 
 /* ---- Variables that are spoken of -------------------------------------------------------------------------------- */
@@ -327,7 +253,13 @@ static void read_object(struct glue_load *load, const struct yaml_entry found[TY
 	if (found[PRECONDITIONS].value != NULL)
 		type->preconditions = glue_list(load, &found[PRECONDITIONS], LIMIT_GLUE_POINTERS, glue_pointer);
 	if (found[REFERENCES].value != NULL)
-		read_references(load, &found[REFERENCES], type);
+		glue_read_relations(load, &found[REFERENCES], type);
+	if (found[OWNER].value != NULL)
+		glue_read_owner(load, &found[OWNER], type);
+	if (found[RELIED].value != NULL)
+		glue_read_relied(load, &found[RELIED], type);
+	if (found[CROSS].value != NULL)
+		glue_read_cross(load, &found[CROSS], type);
 	uint32_t pointers =
 		type->ids.count + type->links.count + type->volatiles.count + type->preconditions.count + type->in_body.count;
 	if (pointers > LIMIT_GLUE_POINTERS)
@@ -466,5 +398,6 @@ void glue_read_types(struct glue_load *load, const struct yaml_entry *entry)
 		read_type(load, &type, &glue->types[i]);
 		glue_leave(load, inner);
 	}
+	glue_check_relations(load);
 	glue_leave(load, where);
 }

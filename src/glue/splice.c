@@ -116,6 +116,7 @@ static void replace(struct glue_splicer *splicer, struct buf *out)
 	struct glue_place place = {
 		.kind = splicer->held->kind,
 		.type = splicer->held->type,
+		.relation = splicer->held->relation,
 		.value = json->token,
 		.quoted = json->kind == GLUE_JSON_STRING,
 		.at = json->token_at,

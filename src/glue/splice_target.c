@@ -77,6 +77,7 @@ static void offer_variable(struct rewrite *rewrite, const struct glue_variable *
 	struct glue_place place = {
 		.kind = variable->kind == GLUE_VARIABLE_ID ? GLUE_PLACE_ID : GLUE_PLACE_REFERENCE,
 		.type = variable->type,
+		.relation = variable->relation,
 		.at = (size_t)(value.at - rewrite->text.at),
 		.length = value.length,
 	};
@@ -122,6 +123,7 @@ static void rewrite_query(struct rewrite *rewrite, const struct glue_type *type,
 		if (reference) {
 			struct glue_place place = {.kind = GLUE_PLACE_REFERENCE,
 			                           .type = reference->type,
+			                           .relation = reference->kind,
 			                           .at = at + name + 1,
 			                           .length = length - name - 1};
 			offer(rewrite, place, true);

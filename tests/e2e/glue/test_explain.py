@@ -32,6 +32,11 @@ TABLE = [
     ("sample", ["PUT", "/secrets/7"], {"service": "image", "type": "image.secret", "operation": "replace"}),
     ("sample", ["POST", "/pools/7/allocate", '{"count": 3}'], {"operation": "allocate", "effect": "relative"}),
     ("sample", ["GET", "http://127.0.0.1:9696/pools?name=x#y"], {"service": "network", "type": "network.pool"}),
+    ("sample", ["GET", "/networks/n"], {"type": "network.network", "owner": "site", "cross": None, "relied": "warn"}),
+    ("kubernetes", ["GET", "/api/v1/nodes/a"], {"type": "kubernetes.nodes", "owner": "site"}),
+    ("kubernetes", ["POST", "/api/v1/namespaces"], {"cross": {"as": "container", "names": "strict"}, "divide": []}),
+    ("kubernetes", ["PUT", "/apis/apps/v1/namespaces/n/deployments/d/scale"],
+     {"type": "kubernetes.deployments.apps", "operation": "scale", "divide": ["/spec/replicas"]}),
     ("rest", ["--service", "shop", "POST", "/carts"], {"type": "shop.carts", "described_as": "*.{things}"}),
     ("rest", ["--service", "shop", "DELETE", "/carts/3"], {"type": "shop.carts", "id": "3", "effect": "delete"}),
     ("rest", ["--service", "shop", "GET", "/api/v1/carts/3/lines/4"],
@@ -81,6 +86,46 @@ def test_for_people(cheops):
         "with &       runs at every member that has the item, also without a scope if it is replicated",
         "credentials  forward: the user's own, as long as it is valid",
     ]
+
+
+DESCRIBED = """
+format: 1
+application: shop
+services: {stock: }
+types:
+  stock.shelf:
+    collection: /shelves
+    item: /shelves/{id}
+    relied: refuse
+    cross: {as: divisible, divide: [/size, /slots], weight: capacity, combine: {/used: sum, /state: prime}}
+    operations: {grow: {method: POST, path: "{item}/grow", divide: /by, uses: stock.house}}
+  stock.house: {collection: /houses, item: "/houses/{id}", owner: site, cross: {as: container, names: optimistic}}
+  stock.pallet:
+    collection: /houses/{house}/pallets
+    item: /houses/{house}/pallets/{id}
+    references:
+      body: {/shelf: {type: stock.shelf, kind: reliance}, /old: stock.shelf}
+      path: {house: {type: stock.house, kind: container}}
+"""
+
+
+def test_what_spans_sites_and_whose_it_is(explain, cheops, tmp_path):
+    (tmp_path / "shop.yaml").write_text(DESCRIBED)
+    app = ["--app", str(tmp_path / "shop.yaml")]
+    grow = explain(*app, "POST", "/shelves/1/grow", '{"by": 3}')
+    assert grow["cross"] == {"as": "divisible", "divide": ["/size", "/slots"], "weight": "capacity",
+                             "combine": {"/used": "sum", "/state": "prime"}}
+    assert (grow["divide"], grow["uses"], grow["relied"]) == (["/by"], ["stock.house"], "refuse")
+    text = cheops("app", "explain", *app, "POST", "/shelves/1/grow", '{"by": 3}').out
+    assert "\nuses         stock.house\n" in text
+    assert ("\nwith %       divisible: divides /size, /slots; here /by; by the tag `capacity`; reads sum of /used, prime of /state\n"
+            in text)
+    house = cheops("app", "explain", *app, "GET", "/houses/1").out
+    assert "\nwith %       container; names that cannot be checked are accepted\n" in house
+    assert "\nowner        site: what runs at another site cannot use it\n" in house
+    pallet = explain(*app, "POST", "/houses/1/pallets", '{"shelf": "s", "old": "t"}')
+    assert [(place["value"], place.get("relation")) for place in pallet["places"]] == [
+        ("1", "container"), ("s", "reliance"), ("t", None)]
 
 
 @pytest.mark.parametrize("arguments", [

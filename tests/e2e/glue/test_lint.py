@@ -132,6 +132,8 @@ PLACES = {
     "user": with_credentials(user={"zork": 1}),
     "type": with_type(zork=1),
     "references": with_type(references={"zork": 1}),
+    "reference": with_type(references={"body": {"/a": {"zork": 1}}}),
+    "cross": with_type(cross={"zork": 1}),
     "operation": with_operation(zork=1),
     "resolution": with_type(resolutions=[{"zork": 1}]),
 }
@@ -179,6 +181,21 @@ GOOD = [
     with_operation(effect="replace", facet="f", body="opaque", answer="none", object="", repeatable=False),
     with_operation(references={"/a": "image.image"}, answer="stream"),
     with_type(operations={"create": {"replays": True}}),
+    with_type(owner="site", relied="refuse", cross="container"), with_type(owner="global", relied="warn", cross="indivisible"),
+    with_type(cross={"as": "container", "names": "optimistic"}), with_type(cross={"as": "container", "names": "strict"}),
+    with_type(cross={"as": "divisible", "divide": "/size"}), with_type(cross={"as": "indivisible"}),
+    with_type(cross={"as": "divisible", "divide": ["/size", "/a/hosts"], "weight": "capacity",
+                     "combine": {"/used": "sum", "/status": "prime", "/size": "sum", "/a/hosts": "union"}}),
+    with_type(cross={"as": "divisible", "divide": ["/size"], "combine": None},
+              operations={"grow": {"method": "POST", "path": "{item}/grow", "divide": ["/by"]}}),
+    with_type(references={"body": {"/a": {"type": "image.image", "kind": "requirement"}, "/b": {"type": "*", "kind": "reliance"},
+                                   "/c": {"type": "image.image"}},
+                          "query": {"a": {"type": "image.image", "kind": "composition"}}, "uses": ["image.image"]}),
+    {**MINIMAL, "types": {"image.image": {**TYPE, "cross": "container"},
+                          "image.part": {"item": "/images/{image}/parts/{id}", "collection": "/images/{image}/parts",
+                                         "references": {"path": {"image": {"type": "image.image", "kind": "container"}},
+                                                        "uses": "image.image"}}}},
+    with_operation(uses=["image.image"], references={"/a": {"type": "image.image", "kind": "reliance"}}),
     with_type(resolutions=[{"between": ["replace", "assign"], "as": "keep-order"}]),
 ]
 
@@ -218,6 +235,18 @@ BAD = [
     with_type(resolutions={"between": ["a", "b"]}), with_type(resolutions=[{"between": ["read"], "as": "any-order"}]),
     with_type(resolutions=[{"between": ["read", "read"]}]),
     with_type(resolutions=[{"between": ["read", "read"], "as": "any"}]),
+    with_type(owner="sites"), with_type(owner=None), with_type(relied="maybe"), with_type(cross="divisible"),
+    with_type(cross="crossed"), with_type(cross={"names": "strict"}), with_type(cross={"as": "container", "names": "x"}),
+    with_type(cross={"as": "container", "divide": "/a"}), with_type(cross={"as": "indivisible", "names": "strict"}),
+    with_type(cross={"as": "divisible"}), with_type(cross={"as": "divisible", "divide": ["/a", "/a"]}),
+    with_type(cross={"as": "divisible", "divide": "/a/*"}), with_type(cross={"as": "divisible", "divide": ""}),
+    with_type(cross={"as": "divisible", "divide": "/a", "combine": {"/b": "average"}}),
+    with_type(cross={"as": "divisible", "divide": "/a", "combine": {"b": "sum"}}),
+    with_type(cross={"as": "divisible", "divide": "/a", "names": "strict"}), with_type(cross=None), with_type(cross=[]),
+    with_type(references={"body": {"/a": {"kind": "reliance"}}}),
+    with_type(references={"body": {"/a": {"type": "image.image", "kind": "needs"}}}),
+    with_type(references={"body": {"/a": {"type": "*", "kind": "container"}}}),
+    with_type(references={"uses": {"image.image": 1}}), with_operation(uses=["image.image", "image.image"]),
 ]
 
 
@@ -251,6 +280,16 @@ MEANINGLESS = [
     with_operation(key="x", body="opaque"),
     with_operation(replays=True),
     with_type(item="/{a}/{a}"),
+    with_type(references={"uses": ["image.imag"]}),
+    with_operation(uses=["*"]),
+    with_operation(divide=["/by"]),
+    with_type(references={"body": {"/a": {"type": "image.image", "kind": "container"}}}),
+    with_type(cross="container", references={"body": {"/a": {"type": "image.image", "kind": "container"}}}),
+    with_type(cross={"as": "divisible", "divide": ["/a", "/a/b"]}),
+    with_type(cross={"as": "divisible", "divide": ["/id"]}),
+    with_type(cross={"as": "divisible", "divide": ["/a"], "combine": {"/a": "max"}}),
+    with_type(cross={"as": "divisible", "divide": ["/a"]}, operations={"patch": None, "delete": {"divide": "/by"}}),
+    with_type(cross="indivisible", owner="site"),
 ]
 
 

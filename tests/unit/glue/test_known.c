@@ -282,6 +282,105 @@ static void ids_stand_where_the_description_says(void **state)
 	glue_free(glue);
 }
 
+static const char related[] =
+	"format: 1\n"
+	"application: related\n"
+	"services: {a: }\n"
+	"types:\n"
+	"  a.thing:\n"
+	"    collection: /projects/{project}/things\n"
+	"    item: /projects/{project}/things/{id}\n"
+	"    references:\n"
+	"      body: {/image: {type: a.image, kind: requirement}, '/keys/*': {type: '*', kind: reliance}, /plain: "
+	"a.image}\n"
+	"      query: {of: {type: a.image, kind: composition}}\n"
+	"      path: {project: {type: a.project, kind: container}, peer: a.image}\n"
+	"      uses: [a.image]\n"
+	"    operations:\n"
+	"      grow: {method: POST, path: '{item}/grow', references: {/by: a.image}, uses: [a.project, a.image]}\n"
+	"      peer: {method: GET, path: '{item}/peers/{peer}', uses: a.project}\n"
+	"  a.image:\n"
+	"    item: /images/{id}\n"
+	"    owner: site\n"
+	"    relied: refuse\n"
+	"    cross: {as: divisible, divide: [/size, /hosts], weight: capacity, combine: {/used: max, /hosts: union}}\n"
+	"    operations: {grow: {method: POST, path: '{item}/grow', divide: [/by]}}\n"
+	"  a.project: {item: '/projects/{id}', cross: {as: container, names: optimistic}}\n"
+	"  a.disk: {item: '/disks/{id}', cross: indivisible}\n";
+
+/* Each as "where place kind type". */
+static void put_relations(struct buf *out, const struct glue_operation *operation)
+{
+	static const char *const where[] = {"path", "query", "body", "uses"};
+	for (uint32_t i = 0; i < glue_relations_count(operation); i++) {
+		const struct glue_relation *relation = glue_relation_at(operation, i);
+		struct str type = relation->type != NULL ? glue_type_name(relation->type) : STR("*");
+		buf_printf(out, "%s %.*s %s %.*s; ", where[relation->where], STR_FMT(relation->place),
+		           glue_kind_name(relation->kind), STR_FMT(type));
+	}
+}
+
+static void relations(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *request, *relations;
+	} rows[] = {
+		{"POST /projects/p/things", "path project container a.project; query of composition a.image; body /image "
+	                                "requirement a.image; body /keys/* "
+	                                "reliance *; body /plain none a.image; uses  none a.image; "},
+		{"GET /projects/p/things/1", "path project container a.project; query of composition a.image; "},
+		{"DELETE /projects/p/things/1",
+	     "path project container a.project; query of composition a.image; uses  none a.image; "},
+		{"POST /projects/p/things/1/grow",
+	     "path project container a.project; query of composition a.image; body /image requirement a.image; body "
+	     "/keys/* "
+	     "reliance *; body /plain none a.image; body /by none a.image; uses  none a.image; uses  none a.project; "},
+		{"GET /projects/p/things/1/peers/2", "path project container a.project; path peer none a.image; query of "
+	                                         "composition a.image; uses  none a.project; "},
+		{"PUT /images/1", ""},
+	};
+	struct glue *glue = read_fine(related);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct buf found = {0};
+		put_relations(&found, operation_of(glue, "a", rows[i].request));
+		buf_put_char(&found, '\0');
+		assert_string_equal(found.at, rows[i].relations);
+		buf_free(&found);
+	}
+	glue_free(glue);
+}
+
+static void ownership_and_several_sites(void **state)
+{
+	(void)state;
+	uint32_t count;
+	struct glue *glue = read_fine(related);
+	const struct glue_type *thing = glue_type_at(glue, 0), *image = glue_type_at(glue, 1);
+	assert_int_equal(glue_type_owner(thing), GLUE_GLOBAL);
+	assert_int_equal(glue_type_relied(thing), GLUE_RELIED_WARN);
+	assert_int_equal(glue_type_cross(thing)->strategy, GLUE_NO_CROSS);
+	assert_int_equal(glue_type_owner(image), GLUE_SITE);
+	assert_int_equal(glue_type_relied(image), GLUE_RELIED_REFUSE);
+	assert_true(str_equal(glue_type_service(image), STR("a")));
+	const struct glue_cross *cross = glue_type_cross(image);
+	assert_int_equal(cross->strategy, GLUE_DIVISIBLE);
+	assert_int_equal(cross->divide_count, 2);
+	assert_true(str_equal(cross->divide[0], STR("/size")) && str_equal(cross->divide[1], STR("/hosts")));
+	assert_true(str_equal(cross->weight, STR("capacity")));
+	assert_int_equal(cross->combine_count, 2);
+	assert_true(str_equal(cross->combine[0].pointer, STR("/used")) && cross->combine[0].as == GLUE_MAX);
+	assert_true(str_equal(cross->combine[1].pointer, STR("/hosts")) && cross->combine[1].as == GLUE_UNION);
+	const struct str *divide = glue_operation_divide(operation_of(glue, "a", "POST /images/1/grow"), &count);
+	assert_true(count == 1 && str_equal(divide[0], STR("/by")));
+	glue_operation_divide(operation_of(glue, "a", "PUT /images/1"), &count);
+	assert_int_equal(count, 0);
+	assert_int_equal(glue_type_cross(glue_type_at(glue, 2))->strategy, GLUE_CONTAINER);
+	assert_true(glue_type_cross(glue_type_at(glue, 2))->optimistic);
+	assert_int_equal(glue_type_cross(glue_type_at(glue, 3))->strategy, GLUE_INDIVISIBLE);
+	glue_free(glue);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -293,6 +392,8 @@ int main(void)
 		cmocka_unit_test(services),
 		cmocka_unit_test(equal_texts_have_equal_digests),
 		cmocka_unit_test(ids_stand_where_the_description_says),
+		cmocka_unit_test(relations),
+		cmocka_unit_test(ownership_and_several_sites),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
