@@ -359,6 +359,18 @@ struct glue_place {
 const struct glue_places *glue_request_places(const struct glue_operation *operation);
 const struct glue_places *glue_answer_places(const struct glue_operation *operation);
 
+/* A reference that a body has, and that asks for something: an id, or `true` for any item; not null, false or "". */
+struct glue_mention {
+	const struct glue_type *type; /* NULL: of any */
+	enum glue_kind relation;
+	struct str value; /* the id; "": any. Lives until `each` returns */
+};
+
+/* Tells of each in the body of a request. What it has told of stands, also where the text turns out to be no JSON: ERR_INVALID, or
+ * nested too deep: ERR_LIMIT. */
+int glue_mentions(const struct glue_operation *operation, struct str body,
+                  void (*each)(void *context, const struct glue_mention *mention), void *context, struct err *err);
+
 /* What is to stand in a place instead: writes the new value (unquoted, unescaped) and says whether it is a string.
  * Returns false to leave the place as it is. */
 struct glue_replacer {

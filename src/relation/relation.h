@@ -1,0 +1,49 @@
+/* Relations between resources (DESIGN 9).
+ *
+ * Ownership: a type is `global` or `site`-owned by the description. A request whose scope would use a site-owned resource from
+ * another site is refused before anything runs. docs/ownership.md has the rules, with a table of examples.
+ *
+ * The room is pure: a question has all that is needed for an answer.
+ */
+#ifndef RELATION_RELATION_H
+#define RELATION_RELATION_H
+
+#include "glue/glue.h"
+#include "scope/scope.h"
+
+/* A request and its scope. */
+struct relation_question {
+	const struct glue *glue;
+	const struct glue_match *match; /* what it is */
+	const struct glue_request *request;
+	const struct scope *scope;     /* checked */
+	const struct scope_plan *plan; /* where the request runs: of its service, made at `at` */
+	const struct scope_view *view; /* the one that the plan was made with */
+	uint32_t at;                   /* the site where the request is, as a number of the view */
+	bool inner;                    /* a service that runs at `at` makes it, on behalf of another request */
+	struct str caller;             /* inner: that service; "": not known */
+	bool has_body;
+	const struct str *body; /* NULL: there is none, or it is not known (yet) */
+};
+
+enum relation_verdict {
+	RELATION_FINE,
+	RELATION_REFUSED,
+	RELATION_ASK_BODY, /* what it uses stands in the body, which has to be read first */
+};
+
+/* Why it is refused; slices live in the arena. */
+struct relation_refusal {
+	struct str site;    /* where the operation would run, */
+	struct str service; /* the service that it uses there, */
+	struct str type;    /* and the type, of which that site has its own */
+	char message
+		[LIMIT_ERROR_TEXT_BYTES]; /* "server.create at Site1 expects Site1/network, but the scope gives Site2/network" */
+	char hint[LIMIT_ERROR_TEXT_BYTES]; /* what would be right */
+};
+
+/* May the request use what its scope gives it? Where it has a body that is no JSON, only what is known without it counts. */
+enum relation_verdict relation_check_owner(struct arena *arena, const struct relation_question *question,
+                                           struct relation_refusal *refusal);
+
+#endif
