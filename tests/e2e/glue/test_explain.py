@@ -32,6 +32,12 @@ TABLE = [
     ("sample", ["PUT", "/secrets/7"], {"service": "image", "type": "image.secret", "operation": "replace"}),
     ("sample", ["POST", "/pools/7/allocate", '{"count": 3}'], {"operation": "allocate", "effect": "relative"}),
     ("sample", ["GET", "http://127.0.0.1:9696/pools?name=x#y"], {"service": "network", "type": "network.pool"}),
+    ("sample", ["POST", "/projects"], {"owner": "global", "cross": {"as": "container", "names": "strict"}}),
+    ("sample", ["POST", "/volumes"], {"owner": "global", "cross": {"as": "indivisible"}}),
+    ("sample", ["POST", "/pools/7/release", '{"count": 3}'],
+     {"divide": ["/count"], "cross": {"as": "divisible", "divide": ["/size", "/hosts"], "weight": None,
+                                       "combine": {"/used": "sum", "/status": "min"}}}),
+    ("sample", ["POST", "/ports"], {"owner": "site"}),
     ("sample", ["GET", "/networks/n"], {"type": "network.network", "owner": "site", "cross": None, "relied": "warn"}),
     ("kubernetes", ["GET", "/api/v1/nodes/a"], {"type": "kubernetes.nodes", "owner": "site"}),
     ("kubernetes", ["POST", "/api/v1/namespaces"], {"cross": {"as": "container", "names": "strict"}, "divide": []}),
@@ -107,6 +113,15 @@ types:
       body: {/shelf: {type: stock.shelf, kind: reliance}, /old: stock.shelf}
       path: {house: {type: stock.house, kind: container}}
 """
+
+
+def test_relations_of_the_sample(explain):
+    answer = explain("--app", "sample", "POST", "/projects/5/servers", '{"name": "vm", "image": "6", "secret": "7", "network": "8"}')
+    assert {place["value"]: place.get("relation") for place in answer["places"] if place["kind"] == "reference"} == {
+        "5": "container", "6": "requirement", "7": "reliance", "8": None}
+    answer = explain("--app", "sample", "PATCH", "/stacks/5", '{"servers": ["6", "7"]}')
+    assert [(place["value"], place["relation"]) for place in answer["places"] if place["kind"] == "reference"] == [
+        ("6", "composition"), ("7", "composition")]
 
 
 def test_what_spans_sites_and_whose_it_is(explain, cheops, tmp_path):

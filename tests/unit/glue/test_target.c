@@ -212,7 +212,7 @@ static void bodies(void **state)
 		{"compute", "POST /volumes/L1/attach", "{\"server\":\"L2\",\"attached\":\"L3\"}",
 	     "{\"server\":\"M/2\",\"attached\":\"M/3\"}", true},
 		{"compute", "GET /projects/L1/stacks", "{\"stacks\":[{\"id\":\"L2\",\"servers\":[\"L3\"],\"project\":\"L1\"}]}",
-	     "{\"stacks\":[{\"id\":\"M/2\",\"servers\":[\"L3\"],\"project\":\"M/1\"}]}", false},
+	     "{\"stacks\":[{\"id\":\"M/2\",\"servers\":[\"M/3\"],\"project\":\"M/1\"}]}", false},
 		{"image", "GET /images", "{\"images\":[{\"id\":\"L1\"},{\"id\":\"2\"}]}",
 	     "{\"images\":[{\"id\":\"M/1\"},{\"id\":\"2\"}]}", false},
 	};
