@@ -29,9 +29,10 @@ _cheops_command_scope() {
         --view)
             _cheops_files "$current"
             ;;
+        --app) _cheops_words 'rest sample kubernetes openstack' "$current" ;;
         --service | --at) ;;
         scope) _cheops_words 'fmt check explain tokens --help' "$current" ;;
-        *) [[ $current != -* ]] || _cheops_words '--service --at --view --output --color --help -o -h' "$current" ;;
+        *) [[ $current != -* ]] || _cheops_words '--service --at --view --app --output --color --help -o -h' "$current" ;;
     esac
 }
 

@@ -455,35 +455,6 @@ static void put_json(struct buf *out, const struct explaining *explaining)
 	buf_put(out, STR("}\n"));
 }
 
-/* ---- Which service ----------------------------------------------------------------------------------------------- */
-
-/* Without --service: the one that knows the path. */
-static int choose_service(struct explaining *explaining, bool *known)
-{
-	struct app_call *call = explaining->call;
-	struct str found[2];
-	uint32_t count = 0;
-	if (call->service.length > 0) {
-		explaining->request.service = call->service;
-		*known = glue_match(explaining->glue, &explaining->request, &explaining->match);
-		return CLI_FINE;
-	}
-	for (uint32_t i = 0; i < glue_services_count(explaining->glue) && count < 2; i++) {
-		explaining->request.service = glue_service_about(glue_service_at(explaining->glue, i))->name;
-		if (glue_match(explaining->glue, &explaining->request, &explaining->match))
-			found[count++] = explaining->request.service;
-	}
-	if (count == 2)
-		return cli_usage(call->command, "several services know this path, such as %.*s and %.*s; choose with --service",
-		                 STR_FMT(found[0]), STR_FMT(found[1]));
-	*known = count == 1;
-	if (*known) {
-		explaining->request.service = found[0];
-		glue_match(explaining->glue, &explaining->request, &explaining->match);
-	}
-	return CLI_FINE;
-}
-
 /* ---- The whole --------------------------------------------------------------------------------------------------- */
 
 static int unknown(const struct explaining *explaining)
@@ -502,7 +473,8 @@ static int tell(struct explaining *explaining)
 {
 	struct buf out = {0};
 	bool known = false;
-	int status = choose_service(explaining, &known);
+	int status =
+		app_service_choose(explaining->call, explaining->glue, &explaining->request, &explaining->match, &known);
 	if (status != CLI_FINE)
 		return status;
 	if (!known)
@@ -521,36 +493,6 @@ static int tell(struct explaining *explaining)
 	return status;
 }
 
-static int read_body(struct explaining *explaining, const char *argument, struct buf *kept)
-{
-	bool file = argument[0] == '@', input = strcmp(argument, "-") == 0;
-	explaining->has_body = true;
-	explaining->body = str_of(argument);
-	if (!file && !input)
-		return CLI_FINE;
-	int status = app_read(file ? argument + 1 : argument, LIMIT_GLUE_EXPLAINED_BYTES, kept);
-	explaining->body = buf_str(kept);
-	return status;
-}
-
-/* Cuts the target into path and query; what comes before the path of a whole URL is dropped, and a fragment is. */
-static void take_target(struct glue_request *request, struct str target)
-{
-	const char *scheme = memmem(target.at, target.length, "://", 3);
-	if (scheme != NULL && target.at[0] != '/') {
-		const char *end = target.at + target.length;
-		const char *slash = memchr(scheme + 3, '/', (size_t)(end - scheme - 3));
-		target = slash != NULL ? str_make(slash, (size_t)(end - slash)) : STR("/");
-	}
-	const char *hash = target.length > 0 ? memchr(target.at, '#', target.length) : NULL;
-	if (hash != NULL)
-		target.length = (size_t)(hash - target.at);
-	const char *mark = target.length > 0 ? memchr(target.at, '?', target.length) : NULL;
-	size_t length = mark != NULL ? (size_t)(mark - target.at) : target.length;
-	request->path = str_make(target.at, length);
-	request->query = mark != NULL ? str_make(mark + 1, target.length - length - 1) : STR("");
-}
-
 int app_explain(struct app_call *call)
 {
 	struct glue *glue = NULL;
@@ -559,16 +501,14 @@ int app_explain(struct app_call *call)
 		return cli_usage(call->command, "%s",
 		                 call->arguments_count < 2 ? "a request is needed: METHOD PATH, as in GET /images/42"
 		                                           : "more than METHOD, PATH and BODY; put quotes around the body");
-	if (call->arguments[1][0] != '/' && strstr(call->arguments[1], "://") == NULL)
-		return cli_usage(call->command, "the PATH " TEXT_NAME_FMT " does not begin with a slash, as in GET /images/42",
-		                 TEXT_NAME(str_of(call->arguments[1])));
 	struct explaining *explaining = arena_new(&call->arena, struct explaining);
 	explaining->call = call;
-	explaining->request.method = str_of(call->arguments[0]);
-	take_target(&explaining->request, str_of(call->arguments[1]));
-	int status = app_open(call, call->app != NULL ? call->app : "rest", &glue);
-	if (status == CLI_FINE && call->arguments_count == 3)
-		status = read_body(explaining, call->arguments[2], &kept);
+	explaining->has_body = call->arguments_count == 3;
+	int status = app_request_take(call, call->arguments[0], call->arguments[1], &explaining->request);
+	if (status == CLI_FINE)
+		status = app_open(call, call->app != NULL ? call->app : "rest", &glue);
+	if (status == CLI_FINE && explaining->has_body)
+		status = app_body_read(call->arguments[2], &kept, &explaining->body);
 	explaining->request.content_type = call->content_type.length > 0 ? call->content_type
 	                                   : explaining->has_body        ? STR("application/json")
 	                                                                 : STR("");

@@ -38,6 +38,18 @@ const char *app_path(struct app_call *call, const char *name);
 /* Reads and checks it. CLI_REFUSED: it is wrong, and the user has been told. */
 int app_open(struct app_call *call, const char *name, struct glue **glue);
 
+/* ---- Shared (app_request.c) -------------------------------------------------------------------------------------- */
+
+/* METHOD and PATH, which may have a query, or be a whole URL. */
+int app_request_take(const struct app_call *call, const char *method, const char *target, struct glue_request *request);
+
+/* BODY: as it is, `@FILE`, or `-` for the standard input. */
+int app_body_read(const char *argument, struct buf *kept, struct str *body);
+
+/* What the request is: by --service, or else by the one that knows the path. */
+int app_service_choose(struct app_call *call, const struct glue *glue, struct glue_request *request,
+                       struct glue_match *match, bool *known);
+
 /* For the reader's tables. */
 struct hash_key app_hash_key(void);
 

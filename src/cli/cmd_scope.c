@@ -6,12 +6,13 @@
 
 #include <unistd.h>
 
-enum { OPTION_SERVICE, OPTION_AT, OPTION_VIEW, OPTION_OUTPUT, OPTION_COLOR, OPTION_HELP };
+enum { OPTION_SERVICE, OPTION_AT, OPTION_VIEW, OPTION_APP, OPTION_OUTPUT, OPTION_COLOR, OPTION_HELP };
 
 static const struct cli_option options[] = {
 	[OPTION_SERVICE] = {"service", 0, "NAME", "the service that the request is sent to"},
 	[OPTION_AT] = {"at", 0, "SITE", "the site where the request is (default: the first there is)"},
 	[OPTION_VIEW] = {"view", 0, "FILE", "YAML: the sites, their states, round trips and services"},
+	[OPTION_APP] = {"app", 0, "NAME", "of check: a description, shipped or a file, to check a request by"},
 	[OPTION_OUTPUT] = {"output", 'o', "FORMAT", "`text` (default) or `json`"},
 	[OPTION_COLOR] = {"color", 0, "WHEN", "`auto` (default; see NO_COLOR), `always` or `never`"},
 	[OPTION_HELP] = {"help", 'h', NULL, "this help"},
@@ -33,10 +34,13 @@ static const struct action actions[] = {
      scope_fmt},
 	{{"check", "say whether it has a meaning, and what is doubtful about it",
       "Prints `ok`, then warnings, if the scope has a meaning. With --view, also if it can be\n"
-      "carried out there: sites and services exist, versions go together.\n"
+      "carried out there: sites and services exist, versions go together. With --app, also if\n"
+      "the request METHOD PATH [BODY] may use what the scope gives it: what belongs to a site is\n"
+      "not used from another one. BODY is a text, @FILE, or - for the standard input.\n"
       "JSON: {\"ok\": true, \"scope\": ..., \"warnings\": [...]}\n",
       "  cheops scope check 'strong(Site1 & Site2)'\n"
-      "  cheops scope check --view view.yaml 'compute: Site1, image: Site2'\n"},
+      "  cheops scope check --view view.yaml 'compute: Site1, image: Site2'\n"
+      "  cheops scope check --app sample '{compute: Site1, network: Site2}' POST /servers '{\"network\": true}'\n"},
      scope_check_text},
 	{{"explain", "show the plan: which sites, in which order, how far",
       "Draws the plan that the scope gives for a service, asked at a site. Without --service, the\n"
@@ -72,6 +76,8 @@ static int help_action(const struct action *action)
 {
 	struct buf out = {0};
 	buf_printf(&out, "%s\nusage: cheops scope %s [OPTION]... [TEXT | -]\n", action->about.details, action->about.name);
+	if (action->run == scope_check_text)
+		buf_put(&out, STR("       cheops scope check --app NAME [OPTION]... TEXT METHOD PATH [BODY]\n"));
 	put_options(&out);
 	buf_printf(&out, "\nExamples:\n%s", action->about.examples);
 	int status = cli_print(buf_str(&out));
@@ -84,7 +90,8 @@ static int help_action(const struct action *action)
 /* What the arguments say, before any of it is looked at. */
 struct request {
 	struct scope_call *call;
-	const char *text; /* NULL: not given */
+	const char *arguments[4]; /* TEXT, and with --app METHOD PATH [BODY] */
+	uint32_t arguments_count; /* also of those that are too many */
 };
 
 static int take_name(const struct scope_call *call, const char *option, const char *value, struct str *name)
@@ -106,14 +113,33 @@ static int take_output(struct scope_call *call, const char *value)
 	return status;
 }
 
-static int take_text(struct request *request, const char *value)
+static int take_argument(struct request *request, const char *value)
 {
-	if (request->text != NULL)
-		return cli_usage(request->call->command,
+	if (request->arguments_count < sizeof(request->arguments) / sizeof(request->arguments[0]))
+		request->arguments[request->arguments_count] = value;
+	request->arguments_count++;
+	return CLI_FINE;
+}
+
+/* One TEXT; with --app a request behind it. */
+static int check_arguments(const struct request *request, bool is_check)
+{
+	struct scope_call *call = request->call;
+	uint32_t count = request->arguments_count;
+	if (call->app != NULL && !is_check)
+		return cli_usage(call->command, "--app is of `cheops scope check`");
+	if (call->app == NULL && count > 1)
+		return cli_usage(call->command,
 		                 "more than one TEXT: " TEXT_NAME_FMT " and " TEXT_NAME_FMT
 		                 "; put quotes around the whole scope, as in 'Site1 & Site2'",
-		                 TEXT_NAME(str_of(request->text)), TEXT_NAME(str_of(value)));
-	request->text = value;
+		                 TEXT_NAME(str_of(request->arguments[0])), TEXT_NAME(str_of(request->arguments[1])));
+	if (call->app != NULL && (count < 3 || count > 4))
+		return cli_usage(call->command, "%s",
+		                 count < 3 ? "with --app a request is needed behind the scope: TEXT METHOD PATH [BODY]"
+		                           : "more than TEXT, METHOD, PATH and BODY; put quotes around scope and body");
+	call->method = request->arguments[1];
+	call->path = request->arguments[2];
+	call->body = request->arguments[3];
 	return CLI_FINE;
 }
 
@@ -125,9 +151,10 @@ static int take(void *context, int kind, const char *value)
 	case OPTION_SERVICE: return take_name(call, "service", value, &call->service);
 	case OPTION_AT: return take_name(call, "at", value, &call->at);
 	case OPTION_VIEW: call->view_path = value; return CLI_FINE;
+	case OPTION_APP: call->app = value; return CLI_FINE;
 	case OPTION_OUTPUT: return take_output(call, value);
 	case OPTION_COLOR: return cli_colour_take(call->command, value, &call->colour);
-	default: return take_text(request, value);
+	default: return take_argument(request, value);
 	}
 }
 
@@ -193,9 +220,11 @@ static int run_action(size_t number, const char *command, int argc, char **argv)
 		status = help_action(action);
 	} else if (status == CLI_FINE) {
 		/* The view first: nobody wants to type a scope and then hear of a missing file. */
-		status = read_view(&call);
+		status = check_arguments(&request, action->run == scope_check_text);
 		if (status == CLI_FINE)
-			status = read_text(&call, request.text);
+			status = read_view(&call);
+		if (status == CLI_FINE)
+			status = read_text(&call, request.arguments[0]);
 		if (status == CLI_FINE)
 			status = action->run(&call);
 	}

@@ -15,6 +15,10 @@ struct scope_call {
 	bool json;
 	enum cli_colour colour;
 	struct str text;
+	const char *app;    /* --app; NULL: not given. Then there is a request: */
+	const char *method; /* NULL: not given */
+	const char *path;
+	const char *body;   /* NULL: not given */
 	struct arena arena; /* for all that the call makes */
 };
 
@@ -23,6 +27,13 @@ int scope_fmt(struct scope_call *call);
 int scope_tokens_list(struct scope_call *call);
 int scope_check_text(struct scope_call *call);
 int scope_explain(struct scope_call *call);
+
+/* Tells why the text is refused: on standard error, or as JSON on standard output. Returns CLI_REFUSED. */
+int scope_refused(const struct scope_call *call, const struct scope_diag *diag);
+
+/* scope_owner.c: of check, with --app: may the request use what the scope gives it? Adds a warning, or "". CLI_REFUSED: it may not,
+ * and the user has been told. */
+int scope_check_request(struct scope_call *call, const struct scope *scope, struct str *warning);
 
 /* Where the plan is made for: the view, and the site in it. */
 struct scope_world {

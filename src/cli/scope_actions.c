@@ -5,8 +5,7 @@
 
 /* ---- Shared ----------------------------------------------------------------------------------------------------- */
 
-/* Tells why the text is refused: on standard error, or as JSON on standard output. Returns CLI_REFUSED. */
-static int refused(const struct scope_call *call, const struct scope_diag *diag)
+int scope_refused(const struct scope_call *call, const struct scope_diag *diag)
 {
 	struct buf out = {0};
 	if (call->json) {
@@ -36,7 +35,7 @@ static int parse_and_check(struct scope_call *call, struct scope **scope)
 {
 	struct scope_diag diag;
 	if (scope_parse(&call->arena, call->text, scope, &diag) != 0 || scope_check(&call->arena, *scope, &diag) != 0)
-		return refused(call, &diag);
+		return scope_refused(call, &diag);
 	return CLI_FINE;
 }
 
@@ -93,7 +92,7 @@ int scope_fmt(struct scope_call *call)
 	struct scope *scope;
 	struct scope_diag diag;
 	if (scope_parse(&call->arena, call->text, &scope, &diag) != 0)
-		return refused(call, &diag);
+		return scope_refused(call, &diag);
 	struct buf out = {0};
 	if (call->json) {
 		buf_put(&out, STR("{\"scope\":"));
@@ -133,7 +132,7 @@ int scope_tokens_list(struct scope_call *call)
 	uint32_t count;
 	struct scope_diag diag;
 	if (scope_tokens(&call->arena, call->text, &tokens, &count, &diag) != 0)
-		return refused(call, &diag);
+		return scope_refused(call, &diag);
 	struct buf out = {0};
 	if (call->json)
 		buf_put(&out, STR("{\"tokens\":["));
@@ -167,7 +166,7 @@ static int make_plan(struct scope_call *call, const struct scope *scope, const s
 	struct scope_request request = {.service = service, .at = world->at, .inner = inner};
 	struct scope_diag diag;
 	if (scope_evaluate(&call->arena, scope, &request, &world->view, plan, &diag) != 0)
-		return refused(call, &diag);
+		return scope_refused(call, &diag);
 	return CLI_FINE;
 }
 
@@ -204,8 +203,13 @@ int scope_check_text(struct scope_call *call)
 		warn(call, &warnings, scope_warning(scope, i));
 	if (call->table != NULL)
 		status = check_plans(call, scope, &warnings);
+	struct str doubt = STR("");
+	if (status == CLI_FINE && call->app != NULL)
+		status = scope_check_request(call, scope, &doubt);
 	if (status != CLI_FINE)
 		return status;
+	if (doubt.length > 0)
+		warn(call, &warnings, doubt);
 	struct buf out = {0};
 	if (call->json) {
 		buf_put(&out, STR("{\"ok\":true,\"scope\":"));

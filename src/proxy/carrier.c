@@ -7,6 +7,8 @@
  */
 #include "proxy/proxy_int.h"
 
+#include "base/text.h"
+
 static const struct str path_prefix = STR_INIT("/scope/");
 static const struct str baggage_key = STR_INIT("cheops.scope");
 static const struct str appended_mark = STR_INIT("!SCOPE!");
@@ -27,6 +29,27 @@ static int refuse_encoding(struct proxy_exchange *exchange, const char *where)
 	return -1;
 }
 
+/* The call is made by a service, on behalf of another request. */
+static void note_caller(struct proxy_exchange *exchange, struct str encoded)
+{
+	struct str name;
+	exchange->inner = true;
+	if (exchange->caller.length == 0 && encoded.length <= LIMIT_GLUE_NAME_BYTES &&
+	    percent_decode(&exchange->arena, encoded, &name) && text_is_printable(name))
+		exchange->caller = str_make(arena_copy(&exchange->arena, name.at, name.length), name.length);
+}
+
+/* Said by the agent, beside the header Scope, and forwarded with it. */
+static void read_caller(struct proxy_exchange *exchange, struct http_head *head)
+{
+	struct http_field *field;
+	while ((field = http_find_named(head, STR("cheops-caller"))) != NULL) {
+		if (exchange->carrier == PROXY_CARRIER_SCOPE)
+			note_caller(exchange, http_field_value(head, field));
+		field->dropped = true;
+	}
+}
+
 static void read_headers(struct proxy_exchange *exchange, struct http_head *head)
 {
 	static const struct {
@@ -40,6 +63,7 @@ static void read_headers(struct proxy_exchange *exchange, struct http_head *head
 		found(exchange, carriers[i].carrier, http_field_value(head, field));
 		field->dropped = true;
 	}
+	read_caller(exchange, head);
 }
 
 /* /scope/Site1%20%26%20Site2/servers -> /servers. Some clients decode what they can, and send a bare `&`. */
@@ -79,15 +103,34 @@ static struct str trim(struct str text)
 	return text;
 }
 
-/* Is the member `cheops.scope=…`? Then its value, without properties. */
-static bool is_scope_member(struct str member, struct str *value)
+/* Of `…;caller=compute;…`. */
+static bool find_caller(struct str properties, struct str *caller)
+{
+	static const struct str key = STR_INIT("caller=");
+	while (properties.length > 0) {
+		const char *end = memchr(properties.at, ';', properties.length);
+		size_t length = end ? (size_t)(end - properties.at) : properties.length;
+		struct str one = trim(str_make(properties.at, length));
+		properties = end ? str_make(end + 1, properties.length - length - 1) : STR("");
+		if (one.length < key.length || memcmp(one.at, key.at, key.length) != 0)
+			continue;
+		*caller = str_make(one.at + key.length, one.length - key.length);
+		return true;
+	}
+	return false;
+}
+
+/* Is the member `cheops.scope=…`? Then its value, and its properties. */
+static bool is_scope_member(struct str member, struct str *value, struct str *properties)
 {
 	const char *equals = member.length ? memchr(member.at, '=', member.length) : NULL;
 	if (!equals || !str_equal(trim(str_make(member.at, (size_t)(equals - member.at))), baggage_key))
 		return false;
 	struct str rest = str_make(equals + 1, member.length - (size_t)(equals + 1 - member.at));
-	const char *properties = rest.length ? memchr(rest.at, ';', rest.length) : NULL;
-	*value = trim(properties ? str_make(rest.at, (size_t)(properties - rest.at)) : rest);
+	const char *behind = rest.length ? memchr(rest.at, ';', rest.length) : NULL;
+	size_t length = behind ? (size_t)(behind - rest.at) : rest.length;
+	*value = trim(str_make(rest.at, length));
+	*properties = behind ? str_make(behind + 1, rest.length - length - 1) : STR("");
 	return true;
 }
 
@@ -97,12 +140,14 @@ static int read_baggage_field(struct proxy_exchange *exchange, struct str value,
 	while (value.length > 0) {
 		const char *comma = memchr(value.at, ',', value.length);
 		size_t length = comma ? (size_t)(comma - value.at) : value.length;
-		struct str member = trim(str_make(value.at, length)), encoded, text;
+		struct str member = trim(str_make(value.at, length)), encoded, properties, caller, text;
 		value = comma ? str_make(comma + 1, value.length - length - 1) : STR("");
-		if (is_scope_member(member, &encoded)) {
+		if (is_scope_member(member, &encoded, &properties)) {
 			if (!percent_decode(&exchange->arena, encoded, &text))
 				return refuse_encoding(exchange, "baggage");
 			found(exchange, PROXY_CARRIER_BAGGAGE, text);
+			if (exchange->carrier == PROXY_CARRIER_BAGGAGE && find_caller(properties, &caller))
+				note_caller(exchange, caller);
 		} else if (member.length) {
 			if (kept->length)
 				buf_put_char(kept, ',');
@@ -219,6 +264,8 @@ int proxy_read_scope(struct proxy_exchange *exchange, struct http_head *head)
 		code = read_baggage(exchange, head);
 	if (code == 0 && exchange->state->forwarding)
 		read_forwarded(exchange, head);
+	/* What an application forwards by itself comes from one of its services. */
+	exchange->inner |= exchange->carrier == PROXY_CARRIER_REMEMBERED || exchange->carrier == PROXY_CARRIER_APPENDED;
 	if (exchange->carrier != PROXY_CARRIER_NONE)
 		proxy_count(&exchange->proxy->counters.scoped, 1);
 	return code;

@@ -84,12 +84,23 @@ static void carry_request_id(struct proxy_exchange *exchange, const struct proxy
 	buf_free(&made);
 }
 
+/* Who calls is told as well: a call on behalf of a request is not the same as a request (docs/ownership.md). */
+static void carry_header(struct proxy_exchange *exchange, struct buf *out)
+{
+	put_field(out, STR("Scope"), exchange->scope);
+	buf_put(out, STR("Cheops-Caller: "));
+	percent_encode(out, exchange->service->name);
+	buf_put(out, STR("\r\n"));
+}
+
 static void carry_baggage(struct proxy_exchange *exchange, struct buf *out)
 {
 	buf_put(out, STR("baggage: "));
 	buf_put(out, exchange->baggage);
 	buf_put(out, exchange->baggage.length ? STR(",cheops.scope=") : STR("cheops.scope="));
 	percent_encode(out, exchange->scope);
+	buf_put(out, STR(";caller="));
+	percent_encode(out, exchange->service->name);
 	buf_put(out, STR("\r\n"));
 	exchange->baggage = STR("");
 }
@@ -116,7 +127,7 @@ void proxy_carry_scope(struct proxy_exchange *exchange, struct http_head *head, 
 	for (uint32_t i = 0; i < service->carry_count; i++) {
 		const struct proxy_carry *carry = &service->carry[i];
 		switch (carry->kind) {
-		case PROXY_CARRY_HEADER: put_field(out, STR("Scope"), exchange->scope); break;
+		case PROXY_CARRY_HEADER: carry_header(exchange, out); break;
 		case PROXY_CARRY_BAGGAGE: carry_baggage(exchange, out); break;
 		case PROXY_CARRY_TRACEPARENT: carry_trace(exchange, head, out); break;
 		case PROXY_CARRY_REQUEST_ID: carry_request_id(exchange, carry, head, out); break;

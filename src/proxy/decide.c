@@ -12,7 +12,7 @@
 #include "proxy/proxy_int.h"
 
 /* The head lies in the buffer that the body is read into. */
-void proxy_decide_keep(struct proxy_exchange *exchange, const struct http_head *head)
+struct http_head *proxy_head_keep(struct proxy_exchange *exchange, const struct http_head *head)
 {
 	struct http_head *kept = arena_new(&exchange->arena, struct http_head);
 	*kept = *head;
@@ -25,7 +25,12 @@ void proxy_decide_keep(struct proxy_exchange *exchange, const struct http_head *
 	if (expect)
 		expect->dropped = true;
 	kept->expects_continue = false;
-	exchange->resource->head = kept;
+	return kept;
+}
+
+void proxy_decide_keep(struct proxy_exchange *exchange, const struct http_head *head)
+{
+	exchange->resource->head = proxy_head_keep(exchange, head);
 }
 
 static void refuse_undescribed(struct proxy_exchange *exchange, const struct err *err)

@@ -1,6 +1,8 @@
 /* Scope and service give a plan, and the plan a place, or several to try. */
 #include "proxy/proxy_int.h"
 
+#include "relation/relation.h"
+
 static int refuse_scope(struct proxy_exchange *exchange, const struct scope_diag *diag)
 {
 	proxy_count(&exchange->proxy->counters.refused_scopes, 1);
@@ -8,6 +10,16 @@ static int refuse_scope(struct proxy_exchange *exchange, const struct scope_diag
 		.status = 400, .type = scope_fault_name(diag->fault), .title = "The scope cannot be followed", .diag = diag};
 	proxy_problem(exchange, &problem, "%s%s%s", diag->message, diag->hint[0] ? "; " : "", diag->hint);
 	return -1;
+}
+
+/* The plan is right, but would not be carried out. */
+static void put_refusal(struct buf *out, const struct relation_refusal *refusal)
+{
+	buf_put(out, STR(",\"refused\":{\"type\":\"not-owned-here\",\"message\":"));
+	buf_put_json(out, str_of(refusal->message));
+	buf_put(out, STR(",\"hint\":"));
+	buf_put_json(out, str_of(refusal->hint));
+	buf_put_char(out, '}');
 }
 
 int proxy_explain(struct proxy_exchange *exchange, const struct http_head *head)
@@ -48,7 +60,10 @@ int proxy_explain(struct proxy_exchange *exchange, const struct http_head *head)
 			buf_put_char(&text, ',');
 		buf_put_json(&text, plan->warnings[i]);
 	}
-	buf_put(&text, STR("]}\n"));
+	buf_put_char(&text, ']');
+	if (exchange->refusal)
+		put_refusal(&text, exchange->refusal);
+	buf_put(&text, STR("}\n"));
 	proxy_build_answer(exchange, 200, "application/json", STR(""), buf_str(&text));
 	buf_free(&text);
 	return -1;
@@ -128,6 +143,20 @@ static bool is_settled(const struct proxy_exchange *exchange, enum scope_fault f
 	return exchange->carrier == PROXY_CARRIER_PEER && fault >= SCOPE_FAULT_UNKNOWN_SITE;
 }
 
+int proxy_evaluate_again(struct proxy_exchange *exchange)
+{
+	const struct scope_view *view = &exchange->proxy->mesh->sites->view;
+	struct scope_request request = {.service = exchange->service->name, .at = PROXY_HERE};
+	struct scope_lease *lease;
+	struct scope_diag diag;
+	if (scope_cache_get(exchange->proxy->scopes, exchange->scope_text, &request, view, &lease, &diag) != 0)
+		return refuse_scope(exchange, &diag);
+	scope_lease_drop(exchange->lease);
+	exchange->lease = lease;
+	exchange->scope = scope_lease_bound(lease);
+	return 0;
+}
+
 int proxy_evaluate(struct proxy_exchange *exchange, const struct http_head *head)
 {
 	const struct scope_view *view = &exchange->proxy->mesh->sites->view;
@@ -147,7 +176,11 @@ int proxy_evaluate(struct proxy_exchange *exchange, const struct http_head *head
 			proxy_choose_copies(exchange, plan);
 		return 0;
 	}
+	/* What is replicated runs at its members, whatever the scope, and uses what they have. */
+	bool operation = proxy_is_operation(exchange);
+	if (!operation && proxy_check_owner(exchange, head) != 0)
+		return -1;
 	if (proxy_explain(exchange, head) != 0)
 		return -1;
-	return proxy_is_operation(exchange) ? 0 : proxy_choose_place(exchange);
+	return operation ? 0 : proxy_choose_place(exchange);
 }

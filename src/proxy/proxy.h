@@ -173,6 +173,7 @@ bool proxy_paths_read(struct proxy_paths *paths, site_id id, struct proxy_path *
 	X(ambiguous, "cheops_scope_ambiguous_total",                                                                       \
 	  "Calls whose trace or request id stands for several scopes; they ran locally")                                   \
 	X(refused_scopes, "cheops_refused_scopes_total", "Scopes refused with 400")                                        \
+	X(not_owned, "cheops_not_owned_total", "Requests refused because they would use what belongs to another site")     \
 	X(bad_requests, "cheops_bad_requests_total", "Requests refused as malformed")                                      \
 	X(bad_responses, "cheops_bad_responses_total", "Responses of a service or peer that were malformed or cut short")  \
 	X(upstream_failures, "cheops_upstream_failures_total", "Connections to services or peers that failed")             \

@@ -371,12 +371,16 @@ struct proxy_exchange {
 	/* its scope */
 	struct arena arena; /* of what follows, and of texts made for this request */
 	enum proxy_carrier carrier;
-	bool ambiguous;        /* its id stands for several scopes */
-	struct str scope_text; /* as given */
-	struct str scope;      /* canonical, with a service for each entry; "" without a scope */
-	struct str baggage;    /* what is left of it */
-	struct buf body;       /* kept whole */
-	size_t collect_most;   /* how long it may be */
+	bool ambiguous;                         /* its id stands for several scopes */
+	bool inner;                             /* a service here makes it, on behalf of another request: */
+	struct str caller;                      /* this one; "": not known */
+	struct proxy_asked *asked;              /* what may be used, while the body is read for it */
+	const struct relation_refusal *refusal; /* what is told to who asks for the plan; NULL: nothing */
+	struct str scope_text;                  /* as given */
+	struct str scope;                       /* canonical, with a service for each entry; "" without a scope */
+	struct str baggage;                     /* what is left of it */
+	struct buf body;                        /* kept whole */
+	size_t collect_most;                    /* how long it may be */
 	void (*collected)(struct proxy_exchange *exchange);
 	struct engine_spool *spool; /* of a body that is too long to be kept; NULL: it is not yet */
 	struct proxy_file file;     /* that is the body of the answer */
@@ -458,8 +462,13 @@ int proxy_read_scope(struct proxy_exchange *exchange, struct http_head *head);
 
 /* evaluate.c: 0 with exchange->peer or exchange->trial set or not, or the request was answered. */
 int proxy_evaluate(struct proxy_exchange *exchange, const struct http_head *head);
+/* After some time has passed: the sites may be others. 0, or it was answered. */
+int proxy_evaluate_again(struct proxy_exchange *exchange);
 /* By the plan; 0, or it was answered. */
 int proxy_choose_place(struct proxy_exchange *exchange);
+/* owner.c: may the request use what its scope gives it? 0: it goes on; else it was answered, or goes on when its body is read. */
+int proxy_check_owner(struct proxy_exchange *exchange, const struct http_head *head);
+
 /* Answers with the plan, as `cheops scope explain -o json` has it, where Cheops-Explain asks for it. 0: nobody asked. */
 int proxy_explain(struct proxy_exchange *exchange, const struct http_head *head);
 
@@ -478,6 +487,8 @@ bool proxy_operate(struct proxy_exchange *exchange);
 
 /* decide.c: what only the body can say. */
 void proxy_decide_keep(struct proxy_exchange *exchange, const struct http_head *head);
+/* A copy that outlives the buffer. Its client was told to go on with the body. */
+struct http_head *proxy_head_keep(struct proxy_exchange *exchange, const struct http_head *head);
 void proxy_decide(struct proxy_exchange *exchange);
 void proxy_put_local_target(struct proxy_exchange *exchange, struct buf *out);
 /* Before the head of the answer is written. True: ids in the body will be replaced, its length is not known. */

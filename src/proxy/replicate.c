@@ -263,7 +263,7 @@ static void start_operation(struct proxy_exchange *exchange, struct http_head *h
 	if (by_body)
 		proxy_decide_keep(exchange, head);
 	keep_head(exchange, head);
-	if (!exchange->has_body) {
+	if (!exchange->has_body || exchange->request.complete) {
 		exchange->request.complete = true;
 		go(exchange);
 		return;

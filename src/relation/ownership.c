@@ -15,8 +15,6 @@
  */
 #include "relation/relation.h"
 
-#include <stdio.h>
-
 /* ---- Places ------------------------------------------------------------------------------------------------------ */
 
 static bool gives(const struct scope_step *step, uint32_t site)
@@ -92,6 +90,17 @@ static void put_operation(const struct check *check, struct buf *out)
 	buf_free(&type);
 }
 
+/* As much of it as fits, and ends with a whole character. */
+static void keep(char out[LIMIT_ERROR_TEXT_BYTES], struct buf *text)
+{
+	size_t length = text->length < LIMIT_ERROR_TEXT_BYTES ? text->length : LIMIT_ERROR_TEXT_BYTES - 1;
+	while (length < text->length && length > 0 && ((unsigned char)text->at[length] & 0xc0) == 0x80)
+		length--;
+	memcpy(out, text->at, length);
+	out[length] = '\0';
+	buf_clear(text);
+}
+
 static void refuse(struct check *check, uint32_t site, const struct glue_type *type, struct str service,
                    const struct scope_plan *plan)
 {
@@ -100,7 +109,7 @@ static void refuse(struct check *check, uint32_t site, const struct glue_type *t
 	struct str here = site_at(check, site).name, type_name = glue_type_name(type);
 	struct telling given = {.service = service,
 	                        .all = plan->root->op == SCOPE_ALL_OF || plan->root->op == SCOPE_SPAN_OF};
-	struct buf operation = {0}, caller = {0};
+	struct buf operation = {0}, caller = {0}, text = {0};
 	put_operation(check, &operation);
 	tell_sites(&given, plan->root);
 	if (given.count > SITES_TOLD)
@@ -112,14 +121,16 @@ static void refuse(struct check *check, uint32_t site, const struct glue_type *t
 	refusal->site = str_make(arena_copy(check->arena, here.at, here.length), here.length);
 	refusal->service = str_make(arena_copy(check->arena, service.at, service.length), service.length);
 	refusal->type = type_name;
-	snprintf(refusal->message, sizeof(refusal->message), "%s%s at %.*s%s expects %.*s/%.*s, but the scope gives %s",
-	         buf_c(&operation), buf_c(&caller), STR_FMT(here), question->inner ? "," : "", STR_FMT(here),
-	         STR_FMT(service), buf_c(&given.text));
-	snprintf(
-		refusal->hint, sizeof(refusal->hint),
+	buf_printf(&text, "%s%s at %.*s%s expects %.*s/%.*s, but the scope gives %s", buf_c(&operation), buf_c(&caller),
+	           STR_FMT(here), question->inner ? "," : "", STR_FMT(here), STR_FMT(service), buf_c(&given.text));
+	keep(refusal->message, &text);
+	buf_printf(
+		&text,
 		"%.*s belongs to its site, and cannot be used from another one: let the scope name %.*s for %.*s, or leave "
 		"%.*s out of it",
 		STR_FMT(type_name), STR_FMT(here), STR_FMT(service), STR_FMT(service));
+	keep(refusal->hint, &text);
+	buf_free(&text);
 	buf_free(&given.text);
 	buf_free(&operation);
 	buf_free(&caller);

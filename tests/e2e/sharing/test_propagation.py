@@ -167,7 +167,7 @@ def leaked(entry):
     return {name.lower() for name, value in entry["headers"].items() if SCOPES.search(f"'{name}': {value}")}
 
 
-ALLOWED = {"headers": {"scope"}, "baggage": {"baggage"}, "trace": set(), "request-id": set(),
+ALLOWED = {"headers": {"scope", "cheops-caller"}, "baggage": {"baggage"}, "trace": set(), "request-id": set(),
            "header=X-Auth-Token": {"x-auth-token"}, "none": set()}
 
 
@@ -193,7 +193,7 @@ def test_the_rest_of_baggage_stays(demos):
     ask(f"{sites.url('Site1', 'compute')}/whoami?via=image&mark={mark}",
         headers={"baggage": "a=1;p=q,cheops.scope=image:Site2,b=2"})
     seen = seen_by_compute(sites, mark)
-    assert seen["baggage"] == "a=1;p=q,b=2,cheops.scope=image%3A%20Site2"
+    assert seen["baggage"] == "a=1;p=q,b=2,cheops.scope=image%3A%20Site2;caller=compute"
     assert sites.requests("Site2", "image")[-1]["headers"]["baggage"] == "a=1;p=q,b=2"
 
 

@@ -29,7 +29,7 @@ static const char description[] =
 	"      attach: {method: PUT, path: '{item}/ports/{port}', effect: assign, body: none}\n"
 	"      ports: {method: GET, path: '{item}/ports', effect: read, uses: network.port}\n"
 	"      plug: {method: POST, path: '{item}/action', key: plug, effect: relative, references: {/plug/net: "
-    "network.network}}\n"
+	"network.network}}\n"
 	"      reboot: {method: POST, path: '{item}/action', key: reboot, effect: relative}\n"
 	"      login: {method: POST, path: '{item}/login', effect: pass}\n"
 	"  compute.host: {collection: /hosts, item: '/hosts/{id}', owner: site}\n"
@@ -40,10 +40,10 @@ static const char description[] =
 	"  image.image: {collection: /images, item: '/images/{id}'}\n"
 	"  network.network: {collection: /networks, item: '/networks/{id}', owner: site}\n"
 	"  network.port: {collection: /ports, item: '/ports/{id}', owner: site, references: {body: {/network: "
-    "network.network}}}\n"
+	"network.network}}}\n"
 	"  network.pool: {collection: /pools, item: '/pools/{id}'}\n"
 	"  storage.disk: {collection: /disks, item: '/disks/{id}', owner: site, references: {body: {/image: "
-    "image.image}}}\n";
+	"image.image}}}\n";
 
 struct row {
 	const char *ask;   /* SERVICE METHOD TARGET */

@@ -1,0 +1,137 @@
+/* Does the scope give the request what it can use? (DESIGN 9, docs/ownership.md)
+ *
+ * Asked of every scoped request that the description knows, before anything runs; of one that comes from another agent it was asked
+ * there. Most have nothing to ask for: no type that belongs to its site is in reach, or the scope does not name its service.
+ *
+ * Where the body has to say what is used, it is read whole first (COLLECTING), with the head kept aside, and the request goes on with
+ * the body that was read, as one for several sites does (trial.c). Only a scope that would be refused with all that the body may have
+ * leads there.
+ */
+#include "proxy/proxy_int.h"
+
+#include "relation/relation.h"
+
+/* What is asked, while the body is read. */
+struct proxy_asked {
+	struct glue_match match;
+	struct glue_request request;
+	struct http_head *head;
+	struct relation_refusal refusal;
+};
+
+/* The match points into the target, and lives longer than the buffer keeps the head. */
+static bool recognise(struct proxy_exchange *exchange, const struct http_head *head, struct proxy_asked *asked)
+{
+	const struct proxy_resource *resource = exchange->resource;
+	const struct glue *glue = exchange->state->config->glue;
+	if (resource) {
+		asked->match = resource->match;
+		asked->request = resource->asked;
+		return true;
+	}
+	struct str target = exchange->target;
+	exchange->target = target = str_make(arena_copy(&exchange->arena, target.at, target.length), target.length);
+	const struct http_field *type = http_find_named(head, STR("content-type"));
+	struct str content = type ? http_field_value(head, type) : STR("");
+	const char *query = memchr(target.at, '?', target.length);
+	size_t path = query ? (size_t)(query - target.at) : target.length;
+	asked->request = (struct glue_request){
+		.service = exchange->service->name,
+		.method = http_method_name(exchange->method),
+		.path = str_make(target.at, path),
+		.query = query ? str_make(query + 1, target.length - path - 1) : STR(""),
+		.content_type = str_make(arena_copy(&exchange->arena, content.at, content.length), content.length),
+	};
+	return glue_match(glue, &asked->request, &asked->match);
+}
+
+static enum relation_verdict ask(struct proxy_exchange *exchange, struct proxy_asked *asked, const struct str *body)
+{
+	struct relation_question question = {
+		.glue = exchange->state->config->glue,
+		.match = &asked->match,
+		.request = &asked->request,
+		.scope = scope_lease_scope(exchange->lease),
+		.plan = scope_lease_plan(exchange->lease),
+		.view = &exchange->proxy->mesh->sites->view,
+		.at = PROXY_HERE,
+		.inner = exchange->inner,
+		.caller = exchange->caller,
+		.has_body = exchange->has_body,
+		.body = body,
+	};
+	return relation_check_owner(&exchange->arena, &question, &asked->refusal);
+}
+
+/* Answers, unless somebody asked what would become of it. */
+static int refuse(struct proxy_exchange *exchange, const struct http_head *head, struct proxy_asked *asked)
+{
+	exchange->refusal = &asked->refusal;
+	if (http_has(head, HTTP_FIELD_CHEOPS_EXPLAIN))
+		return 0;
+	proxy_count(&exchange->proxy->counters.not_owned, 1);
+	struct proxy_problem problem = {.status = 403,
+	                                .type = "not-owned-here",
+	                                .title = "What belongs to one site is not used from another",
+	                                .error = "http_request_denied",
+	                                .site = asked->refusal.site,
+	                                .close = exchange->has_body && !exchange->request.complete};
+	proxy_problem(exchange, &problem, "%s; %s", asked->refusal.message, asked->refusal.hint);
+	return -1;
+}
+
+/* Where it runs, with the body that was read. */
+static void go_on(struct proxy_exchange *exchange, struct http_head *head)
+{
+	const struct scope_step here = {.op = SCOPE_ONE, .site = exchange->state->config->site, .site_index = PROXY_HERE};
+	const struct scope_plan local = {.service = exchange->service->name, .at = here.site, .root = &here};
+	const struct scope_plan *plan = scope_lease_plan(exchange->lease);
+	if (plan->root->op == SCOPE_ONE) {
+		proxy_trial_new(exchange, plan);
+	} else if (proxy_choose_place(exchange) != 0 || proxy_replicate(exchange, head) != 0) {
+		return;
+	} else if (!exchange->trial) {
+		proxy_trial_new(exchange, &local); /* `&`, with this site among them */
+	}
+	proxy_trial_go(exchange, head, &exchange->body);
+}
+
+static void collected(struct proxy_exchange *exchange)
+{
+	struct proxy_asked *asked = exchange->asked;
+	struct str body = buf_str(&exchange->body);
+	if (proxy_evaluate_again(exchange) != 0)
+		return;
+	if (ask(exchange, asked, &body) == RELATION_REFUSED && refuse(exchange, asked->head, asked) != 0)
+		return;
+	if (proxy_explain(exchange, asked->head) == 0)
+		go_on(exchange, asked->head);
+}
+
+static void collect(struct proxy_exchange *exchange, const struct http_head *head, struct proxy_asked *asked)
+{
+	asked->head = proxy_head_keep(exchange, head);
+	exchange->asked = asked;
+	exchange->collected = collected;
+	exchange->collect_most = LIMIT_REPLICA_READ_BYTES;
+	exchange->phase = PROXY_COLLECTING;
+	if (head->expects_continue) {
+		buf_put(&exchange->response.head, STR("HTTP/1.1 100 Continue\r\n\r\n"));
+		proxy_stream_flush(&exchange->response);
+	}
+}
+
+int proxy_check_owner(struct proxy_exchange *exchange, const struct http_head *head)
+{
+	if (!exchange->state->config->glue)
+		return 0;
+	struct proxy_asked *asked = arena_new(&exchange->arena, struct proxy_asked);
+	if (!recognise(exchange, head, asked))
+		return 0;
+	switch (ask(exchange, asked, NULL)) {
+	case RELATION_FINE: break;
+	case RELATION_REFUSED: return refuse(exchange, head, asked);
+	case RELATION_ASK_BODY: collect(exchange, head, asked); return -1;
+	}
+	return 0;
+}
