@@ -121,6 +121,7 @@ enum {
 
 	/* replicated resources */
 	LIMIT_REPLICA_MEMBERS = 64,
+	LIMIT_REPLICA_HOLDERS = 8,             /* of what lies elsewhere: sites that a request for it is sent on to */
 	LIMIT_REPLICA_ALIASES = 64,            /* that lead to each other: one for each member at most */
 	LIMIT_REPLICA_CLASSES = 64,            /* operations that the rules of one replicant tell apart */
 	LIMIT_REPLICA_OPERATIONS = 4096,       /* of one replicant, not yet executed everywhere */

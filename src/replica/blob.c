@@ -53,7 +53,7 @@ static site_id choose_source(struct replica *replica, const struct replicant *r,
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < r->members_count; i++) {
 		const struct member *each = &r->members[i];
-		if (i != r->self && !each->removed && (i == member || each->has[member] >= number) &&
+		if (i != r->self && !each->removed && !each->witness && (i == member || each->has[member] >= number) &&
 		    replica->host.reachable(replica->host.context, each->site))
 			sources[count++] = each->site;
 	}
@@ -222,9 +222,10 @@ bool references_are_here(struct replica *replica, struct replicant *r, const str
 		if (id_equal(id, r->id))
 			continue;
 		int code = replicant_resolve(replica, id, &other);
-		/* What is gone, or was rejected here, will not come: who refers to it is rejected as well, for all to see. */
-		bool here =
-			code == 0 && (other->kind != REPLICANT_LIVE || own_report(other)->created || lane_is_refused(other));
+		/* What is gone, or was rejected here, will not come: who refers to it is rejected as well, for all to see. What lies
+		 * elsewhere is found by its meta-id. */
+		bool here = code == 0 && (other->kind != REPLICANT_LIVE || own_report(other)->created ||
+		                          lane_is_refused(other) || is_witness(other));
 		if (here)
 			continue;
 		wait_for(replica, code == 0 ? other->id : id, r->id);
@@ -242,7 +243,7 @@ bool references_are_certain(struct replica *replica, const struct replicant *r, 
 		memcpy(&id, &request->references[i], sizeof(id));
 		if (id_equal(id, r->id) || replicant_resolve(replica, id, &other) != 0)
 			continue;
-		if (other->kind == REPLICANT_LIVE && !own_report(other)->created &&
+		if (other->kind == REPLICANT_LIVE && !own_report(other)->created && !is_witness(other) &&
 		    vector_is_zero(other->known, other->members_count))
 			return false;
 	}

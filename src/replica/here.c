@@ -1,19 +1,21 @@
 /* What the row of a replicant says of this site, without taking it apart.
  *
  * Whoever looks up an id wants a few bytes of the row, and asks for each request. Of one that is live they are found by going over it,
- * past what has a length; all else (an alias, what is gone, another format, a row that makes no sense) is taken apart by head_parse(), which
+ * past what has a length; all else (an alias, what is gone, a cross resource, another format, a row that makes no sense) is taken apart by head_parse(), which
  * also says what is wrong. docs/protocol/replica.md has the bytes. */
 #include "replica/replica_int.h"
 
-static void skip_header(struct reader *row)
+/* False: it is not one of which all members have a copy. */
+static bool skip_header(struct reader *row)
 {
-	enum { TABLE = 4 };
-	read_8(row); /* consistency */
+	enum { TABLE = 4, SPAN = 0xf0 };
+	uint8_t kind = read_8(row);
 	for (int i = 0; i < 4; i++)
 		read_text(row);
 	uint8_t flags = read_8(row), classes = read_8(row);
 	if (flags & TABLE)
 		read_bytes(row, (size_t)classes * classes);
+	return (kind & SPAN) == 0;
 }
 
 /* Its place among the members; UINT32_MAX: it is none of them. */
@@ -57,7 +59,8 @@ bool here_skim(struct str bytes, site_id self, struct replica_here *here)
 	if (row.failed || version != REPLICA_ROW_VERSION || kind != REPLICANT_LIVE)
 		return false;
 	read_64(&row);
-	skip_header(&row);
+	if (!skip_header(&row))
+		return false;
 	uint32_t count = read_8(&row), at = find_self(&row, count, self);
 	if (row.failed || count > LIMIT_REPLICA_MEMBERS || at == UINT32_MAX)
 		return false;

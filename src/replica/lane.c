@@ -570,6 +570,11 @@ void lane_pump(struct replica *replica, struct replicant *r)
 	}
 	if (r->merges && !merge_take(replica, r))
 		return;
+	if (is_witness(r)) {
+		queue_refuse(replica, r, ERR_UNAVAILABLE, "it lies at other sites: ask one of them");
+		witness_follow(replica, r);
+		return;
+	}
 	if (r->queue && r->consistency == REPLICA_WEAK) {
 		start_weak(replica, r);
 		return;

@@ -78,7 +78,7 @@ struct replicant *name_other(struct replica *replica, const struct replicant *r)
 void name_set(struct replica *replica, const struct replicant *r)
 {
 	struct replicant *other = name_other(replica, r);
-	if (r->name.length > 0)
+	if (r->name.length > 0 && !is_witness(r))
 		put(replica, REPLICA_NAMES, name_key(replica, r), r);
 	if (other)
 		work_add(replica, other); /* which may have to become one with it */
@@ -87,7 +87,7 @@ void name_set(struct replica *replica, const struct replicant *r)
 void name_note(struct replica *replica, const struct replicant *r)
 {
 	const struct replicant *other = name_other(replica, r);
-	if (r->name.length > 0 && (!other || other->kind != REPLICANT_LIVE))
+	if (r->name.length > 0 && !is_witness(r) && (!other || other->kind != REPLICANT_LIVE))
 		put(replica, REPLICA_NAMES, name_key(replica, r), r);
 }
 

@@ -20,6 +20,7 @@ static void look_at_member(struct arena *arena, const struct replicant *r, uint3
 	                                     .stuck = report->stuck,
 	                                     .diverged = report->diverged,
 	                                     .leaving = r->members[member].leaving,
+	                                     .witness = r->members[member].witness,
 	                                     .settled = true};
 	for (uint32_t i = 0; i < r->members_count && r->kind == REPLICANT_LIVE; i++)
 		if (report->settled[i] < r->known[i])
@@ -65,6 +66,8 @@ int replica_look(struct replica *replica, struct arena *arena, struct replica_id
 	                              .collection = copy(arena, r->collection),
 	                              .name = copy(arena, r->name),
 	                              .consistency = r->consistency,
+	                              .span = r->span,
+	                              .prime = r->span == REPLICA_ALIKE ? 0 : witness_prime(r),
 	                              .deleted = r->kind != REPLICANT_LIVE || lane_is_deleted(r),
 	                              .left = r->kind == REPLICANT_LEFT,
 	                              .busy = r->queue || r->unsure || r->redo || r->task.what != TASK_NONE,
@@ -297,6 +300,10 @@ int replica_here_parse(struct str row, site_id self, struct replica_here *here, 
 		memcpy(here->local_id, report->local_id, report->local_id_bytes);
 		here->local_id_bytes = report->local_id_bytes;
 		here->local_id_quoted = report->local_id_quoted;
+		here->span = r.span;
+		here->witness = is_witness(&r);
+		if (here->witness)
+			here->holders_count = witness_holders(&r, here->holders, LIMIT_REPLICA_HOLDERS);
 	}
 	replicant_wipe(&r);
 	return code;

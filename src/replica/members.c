@@ -40,7 +40,8 @@ uint8_t member_flags(const struct replicant *r, uint32_t member)
 	const struct member *it = &r->members[member];
 	return (uint8_t)((it->removed ? MEMBER_REMOVED : 0) | (it->added ? MEMBER_ADDED : 0) |
 	                 (it->leaving ? MEMBER_LEAVING : 0) | (it->keeps ? MEMBER_KEEPS : 0) |
-	                 (it->behind ? MEMBER_BEHIND : 0) | (member == r->self && r->newcomer ? MEMBER_NEWCOMER : 0));
+	                 (it->witness ? MEMBER_WITNESS : 0) | (it->behind ? MEMBER_BEHIND : 0) |
+	                 (member == r->self && r->newcomer ? MEMBER_NEWCOMER : 0));
 }
 
 void member_take_flags(struct replicant *r, uint32_t member, uint8_t flags)
@@ -50,6 +51,7 @@ void member_take_flags(struct replicant *r, uint32_t member, uint8_t flags)
 	it->added = flags & MEMBER_ADDED;
 	it->leaving = flags & MEMBER_LEAVING;
 	it->keeps = flags & MEMBER_KEEPS;
+	it->witness = flags & MEMBER_WITNESS;
 	it->behind = flags & MEMBER_BEHIND;
 	if (member == r->self)
 		r->newcomer = flags & MEMBER_NEWCOMER;
@@ -469,6 +471,9 @@ static int find(struct replica *replica, struct replica_id id, struct replicant 
 		return err_set(err, ERR_UNAVAILABLE, "it has not been made yet");
 	if ((*r)->consistency == REPLICA_WEAK)
 		return err_set(err, ERR_INVALID, "the members of what is replicated `weak` stay as they are");
+	if ((*r)->span == REPLICA_DIVIDED || (*r)->span == REPLICA_PLACED)
+		return err_set(err, ERR_INVALID,
+		               "the sites of what is divided over them, or lies at some of them, stay as they are");
 	return 0;
 }
 

@@ -125,7 +125,8 @@ static bool rules_equal(const struct order_rules *a, const struct order_rules *b
 static bool is_alike(const struct replicant *a, const struct replicant *b)
 {
 	return a->name.length > 0 && a->consistency == REPLICA_EVENTUAL && b->consistency == REPLICA_EVENTUAL &&
-	       str_equal(a->name, b->name) && str_equal(a->collection, b->collection) && str_equal(a->type, b->type) &&
+	       a->span == REPLICA_ALIKE && b->span == REPLICA_ALIKE && str_equal(a->name, b->name) &&
+	       str_equal(a->collection, b->collection) && str_equal(a->type, b->type) &&
 	       str_equal(a->service, b->service) && rules_equal(&a->rules, &b->rules);
 }
 
@@ -184,7 +185,8 @@ bool merge_is_due(struct replicant *a, struct replicant *b)
  * is forgotten, all have run it, and whoever had made another one of that name would have waited for the merge. */
 bool merge_may_come(const struct replicant *r)
 {
-	const struct op *create = r->name.length > 0 && r->consistency == REPLICA_EVENTUAL ? create_of(r) : NULL;
+	bool named = r->name.length > 0 && r->consistency == REPLICA_EVENTUAL && r->span == REPLICA_ALIKE;
+	const struct op *create = named ? create_of(r) : NULL;
 	return create && create->member != r->self && !r->members[create->member].removed;
 }
 

@@ -101,7 +101,7 @@ static enum taken take_op(struct replica *replica, struct replicant *r, const st
 		op_store(replica, r, op->member, op->number, buf_str(&bytes));
 		buf_free(&bytes);
 	}
-	if (row.flags & OP_BLOB)
+	if ((row.flags & OP_BLOB) && !is_witness(r))
 		blob_need(replica, r, op->member, op->number, &row.request, false);
 	replica->counters.delivered++;
 	r->lane_dirty = true;

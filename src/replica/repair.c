@@ -127,12 +127,12 @@ static enum assessment assess(struct replica *replica, struct replicant *r, uint
 	bool needed = false, alone = false, foreign = has_foreign(r);
 	*heard_us = 0;
 	/* What is withheld may be in the state that would be given, and would be issued once more later. */
-	if (own->diverged || r->consistency == REPLICA_WEAK || r->withheld_count > 0 || repair_was_in_vain(r) ||
-	    (own->created && lane_lacks(r, true)))
+	if (own->diverged || r->consistency == REPLICA_WEAK || r->span == REPLICA_DIVIDED || is_witness(r) ||
+	    r->withheld_count > 0 || repair_was_in_vain(r) || (own->created && lane_lacks(r, true)))
 		return REPAIR_NOT;
 	for (uint32_t i = 0; i < r->members_count; i++) {
 		const struct member *member = &r->members[i];
-		if (i == r->self || member->removed)
+		if (i == r->self || member->removed || member->witness)
 			continue;
 		if (own->foreign && !member->report.foreign)
 			return REPAIR_NOT; /* that one has it as it ought to be, or will */
@@ -288,6 +288,8 @@ void repair_ask(struct replica *replica, struct replica_id id, uint64_t ticket)
 		err_set(&err, ERR_NOT_FOUND, "it was deleted");
 	else if (r->consistency == REPLICA_WEAK)
 		err_set(&err, ERR_CONFLICT, "it is `weak`: nothing keeps its copies equal, and so nothing repairs them");
+	else if (r->span == REPLICA_DIVIDED)
+		err_set(&err, ERR_CONFLICT, "each site has a part of it, which is not to become that of the others");
 	else if (!own_report(r)->created)
 		err_set(&err, ERR_CONFLICT, "it was not made at this site");
 	else if (r->ops_count >= LIMIT_REPLICA_OPERATIONS || r->queue_count >= LIMIT_REPLICA_QUEUE)

@@ -73,6 +73,15 @@ struct replica_now {
 
 enum replica_consistency { REPLICA_EVENTUAL, REPLICA_WEAK };
 
+/* How it lies over its members (DESIGN 8). */
+enum replica_span {
+	REPLICA_ALIKE,     /* each has a copy */
+	REPLICA_CONTAINER, /* the same; and what is made in it is one set, wherever it is made */
+	REPLICA_DIVIDED,   /* each has a part */
+	REPLICA_PLACED, /* some hold it; the others are witnesses: they know of it, and send on what concerns it (witness.c) */
+	REPLICA_SPANS,
+};
+
 /* What an operation does, from the description; travels with the operation. */
 struct replica_class {
 	struct str name; /* of the operation: "replace", "reboot" */
@@ -265,6 +274,10 @@ struct replica_create {
 	enum replica_consistency consistency;
 	struct order_rules rules;
 	bool ids_in_collection; /* so are local ids; otherwise they are unique among all of the type */
+	enum replica_span span;
+	site_id prime;          /* of what is not ALIKE: one of the members, and of the holders */
+	const site_id *holders; /* of what is PLACED: members, this site among them */
+	uint32_t holders_count;
 };
 
 struct replica_submission {
@@ -353,6 +366,7 @@ struct replica_member_view {
 	bool diverged;    /* and nobody can give it */
 	bool joining;     /* it is new, and has no copy yet */
 	bool leaving;     /* it goes as soon as another one has all that it has */
+	bool witness;     /* it knows of it, and has none of it */
 	uint32_t pending; /* operations that it has not settled */
 	uint32_t rejected;
 	uint32_t in_doubt;
@@ -365,9 +379,11 @@ struct replica_view {
 	struct str collection;
 	struct str name;
 	enum replica_consistency consistency;
-	bool deleted; /* a tombstone */
-	bool busy;    /* something runs here at this moment, or waits for its turn */
-	bool left;    /* this site is no member any more */
+	enum replica_span span;
+	site_id prime; /* of what is not ALIKE; 0: it was removed, and nobody took its place */
+	bool deleted;  /* a tombstone */
+	bool busy;     /* something runs here at this moment, or waits for its turn */
+	bool left;     /* this site is no member any more */
 	const struct replica_member_view *members;
 	uint32_t members_count;
 	uint32_t operations; /* not yet forgotten */
@@ -422,6 +438,10 @@ struct replica_here {
 	char local_id[LIMIT_REPLICA_NAME_BYTES];
 	size_t local_id_bytes; /* 0: it is not here yet, or no longer */
 	bool local_id_quoted;
+	enum replica_span span;
+	bool witness;                           /* this site has none of it: */
+	site_id holders[LIMIT_REPLICA_HOLDERS]; /* some of those that have; the prime first */
+	uint32_t holders_count;
 };
 
 int replica_here_parse(struct str row, site_id self, struct replica_here *here, struct err *err);

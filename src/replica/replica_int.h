@@ -136,6 +136,7 @@ struct member {
 	bool added;    /* it came later, and began with a copy */
 	bool leaving;  /* it is to be removed once another one has all that it has */
 	bool keeps;    /* and its item stays */
+	bool witness;  /* it knows of it, and has none of it */
 	bool behind;   /* it has not shown yet that it knows of all members, and who leaves, what we know */
 	uint32_t told; /* our report that it has confirmed */
 	uint32_t *has; /* operations that it said it has */
@@ -238,6 +239,8 @@ struct replicant {
 	site_id winner;             /* and who issued the create that it lost against */
 	uint64_t gone_ms;
 	enum replica_consistency consistency;
+	enum replica_span span;
+	site_id prime;   /* of what is not ALIKE, as it was made: witness_prime() */
 	struct buf text; /* of the four names, and the resolutions */
 	struct str service, type, collection, name;
 	bool ids_in_collection;
@@ -324,6 +327,11 @@ static inline bool id_equal(struct replica_id a, struct replica_id b)
 static inline struct str id_str(const struct replica_id *id)
 {
 	return str_make((const char *)id->bytes, sizeof(id->bytes));
+}
+
+static inline bool is_witness(const struct replicant *r)
+{
+	return r->members[r->self].witness;
 }
 
 static inline struct report *own_report(struct replicant *r)
@@ -576,10 +584,11 @@ enum {
 	MEMBER_ADDED = 2,
 	MEMBER_LEAVING = 4,
 	MEMBER_KEEPS = 8,
-	MEMBER_LISTED = 15,
 	MEMBER_BEHIND = 16,
 	MEMBER_NEWCOMER = 32,
-	MEMBER_FLAGS = 63
+	MEMBER_WITNESS = 64,
+	MEMBER_LISTED = MEMBER_REMOVED | MEMBER_ADDED | MEMBER_LEAVING | MEMBER_KEEPS | MEMBER_WITNESS,
+	MEMBER_FLAGS = 127
 };
 
 /* From the numbers of the members at who sent something to those at this site. */
@@ -616,6 +625,15 @@ bool members_is_leaving(const struct replicant *r); /* this site, and nothing ne
 void members_pump_left(struct replica *replica, struct replicant *r);
 void members_deleted(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome);
 bool members_left_for_good(const struct replicant *r); /* everybody knows: it need not be remembered */
+
+/* witness.c */
+void witness_follow(struct replica *replica, struct replicant *r); /* all that is known counts as done */
+site_id witness_prime(const struct replicant *r);                  /* 0: nobody holds it any more */
+uint32_t witness_holders(const struct replicant *r, site_id *holders, uint32_t most); /* the prime first */
+void witness_put(struct buf *out, const struct replicant *r); /* of what is not ALIKE, in its header */
+bool witness_read(struct reader *reader, struct replicant *r);
+int witness_check(const struct replica *replica, const struct replica_create *create, struct err *err);
+void witness_take(struct replicant *r, const struct replica_create *create);
 
 /* sync.c */
 bool sync_owes(const struct replicant *r, uint32_t member);

@@ -71,6 +71,7 @@ uint32_t members_digest(const struct replicant *r)
 /* ---- What all members know from the start -------------------------------------------------------------------------- */
 
 enum { RULES_DELETE_LOSES = 1, RULES_CREATE_REPLAYS = 2, RULES_TABLE = 4, IDS_IN_COLLECTION = 8, HEADER_FLAGS = 15 };
+enum { HEADER_SPAN = 4 }; /* the bit from which on the first byte says how it lies over its members */
 
 /* Names and resolutions are slices of one text of its own. */
 void header_take(struct replicant *r, const struct replica_create *create)
@@ -89,6 +90,8 @@ void header_take(struct replicant *r, const struct replica_create *create)
 		at += parts[i].length;
 	}
 	r->consistency = create->consistency;
+	r->span = create->span;
+	r->prime = create->prime;
 	r->ids_in_collection = create->ids_in_collection;
 	r->rules = create->rules;
 	r->rules.resolutions = table > 0 ? (const uint8_t *)r->text.at + at : NULL;
@@ -97,7 +100,7 @@ void header_take(struct replicant *r, const struct replica_create *create)
 void put_header(struct buf *out, const struct replicant *r)
 {
 	const struct order_rules *rules = &r->rules;
-	put_number(out, r->consistency, 1);
+	put_number(out, (uint64_t)r->consistency | (uint64_t)r->span << HEADER_SPAN, 1);
 	put_text(out, r->service);
 	put_text(out, r->type);
 	put_text(out, r->collection);
@@ -112,6 +115,8 @@ void put_header(struct buf *out, const struct replicant *r)
 	put_number(out, r->members_count, 1);
 	for (uint32_t i = 0; i < r->members_count; i++)
 		put_number(out, r->members[i].site, 8);
+	if (r->span != REPLICA_ALIKE)
+		witness_put(out, r);
 }
 
 static bool rules_are_sound(const struct order_rules *rules)
@@ -148,8 +153,9 @@ static bool read_members(struct reader *reader, struct replicant *r, site_id sel
 bool read_header(struct reader *reader, struct replicant *r, site_id self)
 {
 	struct replica_create create = {0};
-	uint8_t consistency = read_8(reader);
+	uint8_t kind = read_8(reader), consistency = kind & ((1 << HEADER_SPAN) - 1), span = kind >> HEADER_SPAN;
 	create.consistency = consistency;
+	create.span = span;
 	create.service = read_text(reader);
 	create.type = read_text(reader);
 	create.collection = read_text(reader);
@@ -163,10 +169,11 @@ bool read_header(struct reader *reader, struct replicant *r, site_id self)
 		struct str table = read_bytes(reader, (size_t)create.rules.classes * create.rules.classes);
 		create.rules.resolutions = reader->failed ? NULL : (const uint8_t *)table.at;
 	}
-	if (reader->failed || consistency > REPLICA_WEAK || (flags & ~HEADER_FLAGS) != 0 || !rules_are_sound(&create.rules))
+	if (reader->failed || consistency > REPLICA_WEAK || span >= REPLICA_SPANS || (flags & ~HEADER_FLAGS) != 0 ||
+	    !rules_are_sound(&create.rules))
 		return false;
 	header_take(r, &create);
-	return read_members(reader, r, self);
+	return read_members(reader, r, self) && (r->span == REPLICA_ALIKE || witness_read(reader, r));
 }
 
 /* ---- REPLICANTS ---------------------------------------------------------------------------------------------------- */

@@ -139,7 +139,7 @@ static int check_create(const struct replica *replica, const struct replica_subm
 		               LIMIT_REPLICA_CLASSES);
 	if (submission->class.effect != ORDER_CREATE)
 		return err_set(err, ERR_INVALID, "what makes a replicant has to be a create");
-	return 0;
+	return create->span == REPLICA_ALIKE ? 0 : witness_check(replica, create, err);
 }
 
 static int check(const struct replica *replica, const struct replica_submission *submission, struct err *err)
@@ -168,6 +168,7 @@ static struct replicant *create(struct replica *replica, const struct replica_su
 	qsort(members, count, sizeof(*members), compare_sites);
 	header_take(r, submission->create);
 	replicant_shape(r, members, count, replica->options.self);
+	witness_take(r, submission->create);
 	r->head_dirty = true;
 	return r;
 }
@@ -193,6 +194,8 @@ static int find(struct replica *replica, const struct replica_submission *submis
 		return err_set(err, ERR_NOT_FOUND, "this site is no member of it any more");
 	if ((*r)->kind != REPLICANT_LIVE || lane_is_closed(*r))
 		return err_set(err, ERR_NOT_FOUND, "it was deleted");
+	if (is_witness(*r))
+		return err_set(err, ERR_UNAVAILABLE, "it lies at other sites: ask one of them");
 	if (submission->class.effect == ORDER_CREATE)
 		return err_set(err, ERR_CONFLICT, "it was created already");
 	if (!own_report(*r)->created && !(*r)->queue && (*r)->task.what != TASK_FIRST && (*r)->task.what != TASK_WEAK)

@@ -59,6 +59,7 @@ struct choir_options {
 	bool wild;           /* random resolutions for all pairs of classes */
 	bool weak;           /* some replicants are */
 	bool members;        /* come and go */
+	bool placed;         /* some lie at some of their members only */
 	bool trace;
 	uint32_t story; /* of this replicant everything is told; CHOIR_NOBODY: of none */
 	enum choir_mutation mutation;
@@ -104,6 +105,7 @@ struct choir_replicant {
 	uint32_t members[CHOIR_SITES]; /* sites, in the order of their ids */
 	uint32_t members_count;        /* with those that were added later, behind the others, and those that are gone */
 	uint32_t founders;             /* so many of them were there from the start */
+	uint32_t witnesses;            /* sites that have none of it, and know of it; as bits */
 	uint32_t forced;               /* sites that were removed without being asked; as bits */
 	uint32_t kept;                 /* sites whose item is to stay, or could not be deleted, when they leave; as bits */
 	uint32_t name;                 /* 0: none */

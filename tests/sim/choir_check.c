@@ -370,6 +370,9 @@ void choir_check_execution(struct choir *choir, struct choir_site *it, const str
 	if (choir_member_of(of, it->number) == CHOIR_NOBODY)
 		choir_violation(choir, replicant, "s%" PRIu32 " is no member, and runs #%" PRIu32, it->number,
 		                call->request.token);
+	if (of->witnesses >> it->number & 1)
+		choir_violation(choir, replicant, "s%" PRIu32 " is a witness, and runs #%" PRIu32, it->number,
+		                call->request.token);
 	if (is_void(choir, call->request.token))
 		choir_violation(choir, replicant, "s%" PRIu32 " runs #%" PRIu32 ", which was refused", it->number,
 		                call->request.token);

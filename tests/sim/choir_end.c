@@ -314,6 +314,29 @@ static bool check_stranger(const struct lack *lack, struct choir_site *it, const
 	return true;
 }
 
+/* It knows that it is there just if somebody has it. */
+static bool check_witness(const struct lack *lack, const struct choir_site *it, const struct choir_replicant *of,
+                          bool live)
+{
+	uint32_t held = 0, count;
+	bool open = false; /* what is to be judged by a person may be anything */
+	for (uint32_t i = 0; i < of->members_count; i++) {
+		struct standing standing;
+		struct choir_site *other = &lack->choir->sites[of->members[i]];
+		if (of->witnesses >> other->number & 1)
+			continue;
+		item_of(other, of->number, &count);
+		held += count > 0 && !is_left_alone(lack->choir, other, of);
+		struct issued issued = issued_of(lack->choir, other, of, &standing);
+		issued_free(&issued);
+		open |= standing.excluded || standing.doubt;
+	}
+	if (!open && live != (held > 0))
+		return lacks(lack, of->number, "s%" PRIu32 " is a witness, and takes it for %s", it->number,
+		             live ? "something that is there" : "gone");
+	return true;
+}
+
 static bool check_replicant(const struct lack *lack, const struct choir_replicant *of, bool *exceptions)
 {
 	struct choir *choir = lack->choir;
@@ -328,10 +351,11 @@ static bool check_replicant(const struct lack *lack, const struct choir_replican
 		}
 		if (members == 0 && of->kept >> it->number & 1)
 			continue; /* it left with what it had */
-		struct standing standing;
+		struct standing standing = {0};
 		struct arena arena;
 		struct replica_view view;
-		if (!check_state(lack, it, of, &standing))
+		bool witness = of->witnesses >> it->number & 1;
+		if (!witness && !check_state(lack, it, of, &standing))
 			return false;
 		*exceptions |= standing.excluded || standing.diverged;
 		arena_init(&arena, 0);
@@ -341,7 +365,11 @@ static bool check_replicant(const struct lack *lack, const struct choir_replican
 		bool live = status == 0 && !view.deleted, right = true;
 		uint32_t count;
 		struct choir_item *item = item_of(it, of->number, &count);
-		if (!created && status == 0)
+		if (witness && item)
+			right = lacks(lack, of->number, "s%" PRIu32 " has it, and is a witness", it->number);
+		else if (witness && !check_witness(lack, it, of, live))
+			right = false;
+		else if (!created && status == 0)
 			right = lacks(lack, of->number, "s%" PRIu32 " knows it, and it was never created", it->number);
 		else if (item && !live && !is_left_alone(choir, it, of))
 			right = lacks(lack, of->number, "s%" PRIu32 " has it, and does not know it", it->number);

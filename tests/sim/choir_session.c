@@ -112,7 +112,8 @@ static struct choir_site *some_member(struct choir *choir, const struct choir_se
 {
 	const struct choir_replicant *of = &choir->replicants[choir_replicant_of(choir, session->op.replicant)];
 	struct choir_site *it = &choir->sites[of->members[sim_random_below(&choir->session_luck, of->members_count)]];
-	return it->replica ? it : NULL;
+	bool witness = of->witnesses >> it->number & 1; /* it sends on who asks, with the session */
+	return it->replica && !witness ? it : NULL;
 }
 
 void choir_check_sessions(struct choir *choir)

@@ -18,6 +18,8 @@ enum {
 	REPLAY_CHANCE = 50,
 	LOSING_CHANCE = 20,
 	WEAK_CHANCE = 15,
+	PLACED_CHANCE = 60,
+	WITNESS_CHANCE = 60,
 	SECRET_CHANCE = 50,
 	JUDGE_CHANCE = 3,
 	RARELY_CHANCE = 50, /* hardly anything sets the whole of it: */
@@ -57,6 +59,19 @@ static void draw_members(struct choir *choir, struct sim_random *random, struct 
 	it->founders = it->members_count;
 }
 
+/* Some are to hold it, the others to know of it. What refers to others, or is named, is left to other worlds. */
+static void draw_witnesses(struct choir *choir, struct choir_replicant *it)
+{
+	struct sim_random random;
+	sim_random_seed(&random, choir->options.seed, UINT64_C(9) << 32 | it->number);
+	if (!choir->options.placed || it->weak || !chance(&random, PLACED_CHANCE))
+		return;
+	uint32_t holder = (uint32_t)sim_random_below(&random, it->members_count);
+	for (uint32_t i = 0; i < it->members_count; i++)
+		if (i != holder && chance(&random, WITNESS_CHANCE))
+			it->witnesses |= 1u << it->members[i];
+}
+
 /* Any, but nothing that is simply wrong: any order of what does not commute. */
 static uint8_t draw_resolution(struct sim_random *random, uint32_t x, uint32_t y)
 {
@@ -93,7 +108,7 @@ static uint32_t draw_reference(struct choir *choir, const struct choir_replicant
 {
 	for (uint32_t i = 0; i < it->number; i++) {
 		const struct choir_replicant *other = &choir->replicants[i];
-		bool everywhere = !other->weak && other->kind != CHOIR_SERVER;
+		bool everywhere = !other->weak && other->kind != CHOIR_SERVER && other->witnesses == 0;
 		for (uint32_t k = 0; k < it->members_count; k++)
 			everywhere = everywhere && choir_member_of(other, it->members[k]) != CHOIR_NOBODY;
 		if (everywhere)
@@ -128,6 +143,7 @@ static void draw_replicant(struct choir *choir, uint32_t number)
 	it->rarely_put = choir_types[it->kind].verbs & ~(1u << CHOIR_PUT | 1u << CHOIR_CREATE | 1u << CHOIR_DELETE) &&
 	                 chance(&random, RARELY_CHANCE);
 	draw_members(choir, &random, it);
+	draw_witnesses(choir, it);
 	draw_rules(choir, &random, it);
 	if (choir_types[it->kind].named)
 		it->name = choir->options.names ? draw_name(choir, &random, it) : 1000 + number;
@@ -189,6 +205,8 @@ static void draw_action(struct choir *choir, struct sim_random *random, uint32_t
 	if (!creates && chance(random, TOGETHER_CHANCE))
 		action->at_us = (action->at_us + TOGETHER_US) / TOGETHER_US * TOGETHER_US;
 	action->site = it->members[sim_random_below(random, it->members_count)];
+	while (it->witnesses >> action->site & 1) /* the data plane sends it on */
+		action->site = it->members[sim_random_below(random, it->members_count)];
 	action->keyed = chance(random, KEY_CHANCE);
 	draw_request(choir, random, action, creates ? CHOIR_CREATE : draw_verb(choir, random, it));
 	action->request.token = number + 1;
@@ -260,6 +278,7 @@ static uint64_t new_ticket(struct choir *choir, uint32_t action)
 
 /* What the room is told of it. */
 struct asking {
+	site_id holders[CHOIR_SITES];
 	struct replica_create create;
 	struct replica_submission submission;
 	struct buf body;
@@ -288,6 +307,12 @@ static void fill_create(struct choir *choir, struct asking *asking, const struct
 	create->rules = (struct order_rules){.classes = CHOIR_VERBS, .resolutions = it->rules.resolutions};
 	create->rules.delete_loses = it->rules.delete_loses;
 	create->rules.create_replays = it->rules.create_replays;
+	for (uint32_t i = 0; i < it->founders && it->witnesses != 0; i++)
+		if (!(it->witnesses >> it->members[i] & 1))
+			asking->holders[create->holders_count++] = asking->members[i];
+	create->span = it->witnesses != 0 ? REPLICA_PLACED : REPLICA_ALIKE;
+	create->holders = asking->holders;
+	create->prime = asking->holders[0];
 	asking->submission.create = create;
 }
 

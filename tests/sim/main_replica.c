@@ -38,6 +38,7 @@ static const char usage[] =
 	"  --losing-deletes    some descriptions say that a delete loses\n"
 	"  --wild              descriptions with any resolution of concurrent operations\n"
 	"  --weak              some resources are\n"
+	"  --placed            some lie at some of their sites only\n"
 	"  --members           sites are added to resources, dropped, and moved\n"
 	"  --trace             tell everything that happens\n"
 	"  --story N           tell everything that happens to replicant N\n"
@@ -56,6 +57,8 @@ static void put_command(void *context, struct buf *out)
 	           choir->seed, choir->sites, choir->steps, choir->faults);
 	if (choir->members)
 		buf_printf(out, " --members");
+	if (choir->placed)
+		buf_printf(out, " --placed");
 	if (settings->varies) {
 		buf_printf(out, " --vary%s%s", choir->rivals ? " --rivals" : "", choir->names ? " --names" : "");
 		return;
@@ -92,7 +95,7 @@ static void put_replicant(const struct choir *choir, uint32_t number)
 	const struct choir_replicant *it = &choir->replicants[number];
 	printf("  r%" PRIu32 " is a %s at", number, choir_types[it->kind].name);
 	for (uint32_t i = 0; i < it->members_count; i++)
-		printf(" s%" PRIu32, it->members[i]);
+		printf(" s%" PRIu32 "%s", it->members[i], it->witnesses >> it->members[i] & 1 ? " (witness)" : "");
 	if (it->refers)
 		printf(", refers to r%" PRIu32, it->refers - 1);
 	printf("%s%s%s\n", it->rules.create_replays ? ", its create can be replayed" : "",
@@ -193,6 +196,7 @@ enum {
 	OPTION_WILD,
 	OPTION_WEAK,
 	OPTION_MEMBERS,
+	OPTION_PLACED,
 	OPTION_TRACE,
 	OPTION_STORY,
 	OPTION_SHRINK,
@@ -219,6 +223,7 @@ static const struct option options[] = {
 	{"wild", no_argument, NULL, OPTION_WILD},
 	{"weak", no_argument, NULL, OPTION_WEAK},
 	{"members", no_argument, NULL, OPTION_MEMBERS},
+	{"placed", no_argument, NULL, OPTION_PLACED},
 	{"trace", no_argument, NULL, OPTION_TRACE},
 	{"story", required_argument, NULL, OPTION_STORY},
 	{"shrink", no_argument, NULL, OPTION_SHRINK},
@@ -281,6 +286,7 @@ static void set(struct settings *settings, int option, const char *value)
 	case OPTION_WILD: choir->wild = true; break;
 	case OPTION_WEAK: choir->weak = true; break;
 	case OPTION_MEMBERS: choir->members = true; break;
+	case OPTION_PLACED: choir->placed = true; break;
 	case OPTION_TRACE: choir->trace = true; break;
 	case OPTION_STORY: choir->story = (uint32_t)sim_option_number(value, 0, 1000); break;
 	case OPTION_SHRINK: settings->runner.shrinks = true; break;

@@ -1,0 +1,123 @@
+/* What does not lie alike at all its members (DESIGN 8).
+ *
+ * A replicant may lie at some of its members only (PLACED): those hold it. The others are witnesses. They hear of every operation, so
+ * that they know that it is there, since when and by whom it was deleted; but they run none, fetch no bodies, have no local id, and
+ * take no request for it: the data plane sends on what concerns it to one who holds it (replica_here). For the others a witness
+ * that knows an operation has settled it, so nothing is kept for its sake longer than it takes to tell it.
+ *
+ * An indivisible resource is held by its prime. What is made in a container is held where it was made, and witnessed at the container's
+ * other sites.
+ *
+ * Who holds it stands in the header, which comes with the first message of it: no witness ever takes itself for a holder.
+ */
+#include "replica/replica_int.h"
+
+static bool holds(const struct replicant *r, uint32_t member)
+{
+	return !r->members[member].removed && !r->members[member].witness;
+}
+
+uint32_t witness_holders(const struct replicant *r, site_id *holders, uint32_t most)
+{
+	uint32_t count = 0;
+	site_id prime = witness_prime(r);
+	if (prime != 0 && most > 0)
+		holders[count++] = prime;
+	for (uint32_t i = 0; i < r->members_count && count < most; i++)
+		if (holds(r, i) && r->members[i].site != prime)
+			holders[count++] = r->members[i].site;
+	return count;
+}
+
+/* The one that it was made with; when that is gone, the first by id of those that hold it, which is the same everywhere. */
+site_id witness_prime(const struct replicant *r)
+{
+	site_id first = 0;
+	for (uint32_t i = 0; i < r->members_count; i++) {
+		if (!holds(r, i))
+			continue;
+		if (r->members[i].site == r->prime)
+			return r->prime;
+		if (first == 0 || r->members[i].site < first)
+			first = r->members[i].site;
+	}
+	return first;
+}
+
+/* ---- The header ------------------------------------------------------------------------------------------------------ */
+
+void witness_put(struct buf *out, const struct replicant *r)
+{
+	put_number(out, r->prime, 8);
+	for (uint32_t i = 0; i < r->members_count; i++)
+		put_number(out, r->members[i].witness, 1);
+}
+
+bool witness_read(struct reader *reader, struct replicant *r)
+{
+	r->prime = read_64(reader);
+	bool held = false;
+	for (uint32_t i = 0; i < r->members_count; i++) {
+		uint8_t witness = read_8(reader);
+		if (witness > 1 || (witness == 1 && r->span != REPLICA_PLACED))
+			return false;
+		r->members[i].witness = witness;
+		held |= witness == 0;
+	}
+	return !reader->failed && held && r->prime != 0;
+}
+
+static bool is_among(site_id site, const site_id *sites, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (sites[i] == site)
+			return true;
+	return false;
+}
+
+int witness_check(const struct replica *replica, const struct replica_create *create, struct err *err)
+{
+	bool placed = create->span == REPLICA_PLACED;
+	if (create->consistency != REPLICA_EVENTUAL)
+		return err_set(err, ERR_INVALID, "what spans sites cannot be `weak`");
+	if (!is_among(create->prime, create->members, create->members_count))
+		return err_set(err, ERR_INVALID, "its prime site is not among the members");
+	if (!placed)
+		return 0;
+	for (uint32_t i = 0; i < create->holders_count; i++)
+		if (!is_among(create->holders[i], create->members, create->members_count))
+			return err_set(err, ERR_INVALID, "a site that is to hold it is not among the members");
+	if (!is_among(create->prime, create->holders, create->holders_count))
+		return err_set(err, ERR_INVALID, "its prime site is not among those that hold it");
+	if (!is_among(replica->options.self, create->holders, create->holders_count))
+		return err_set(err, ERR_INVALID, "this site is not among those that hold it");
+	return 0;
+}
+
+void witness_take(struct replicant *r, const struct replica_create *create)
+{
+	for (uint32_t i = 0; i < r->members_count && create->span == REPLICA_PLACED; i++)
+		r->members[i].witness = !is_among(r->members[i].site, create->holders, create->holders_count);
+}
+
+/* ---- What a witness does --------------------------------------------------------------------------------------------- */
+
+static void tell_new(struct replica *replica, const struct replicant *r)
+{
+	const uint32_t *settled = r->members[r->self].report.settled;
+	for (uint32_t i = 0; i < r->ops_count; i++)
+		if (r->ops[i]->number > settled[r->ops[i]->member])
+			replica_tell(replica, r, r->ops[i]->number, r->ops[i]->member, r->self, REPLICA_APPLIED);
+}
+
+void witness_follow(struct replica *replica, struct replicant *r)
+{
+	if (vector_equal(own_report(r)->settled, r->known, r->members_count))
+		return;
+	tell_new(replica, r);
+	lane_order(r);
+	r->steps_count = 0;
+	for (uint32_t i = 0; i < r->sequence.ops_count; i++)
+		lane_append(r, r->ops[r->sequence.ops[i]]);
+	lane_settle(r);
+}
