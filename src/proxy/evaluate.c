@@ -157,6 +157,32 @@ int proxy_evaluate_again(struct proxy_exchange *exchange)
 	return 0;
 }
 
+/* This site was chosen to carry it out for several: then it has to know all of them. Run here alone it would be acknowledged, and never
+ * come to the others. */
+static bool is_for_several(const struct proxy_exchange *exchange)
+{
+	static const char marks[] = "&%("; /* operators; a function may choose several */
+	if (!exchange->resource || !proxy_may_change(exchange->resource))
+		return false;
+	for (size_t i = 0; i < sizeof(marks) - 1; i++)
+		if (memchr(exchange->scope_text.at, marks[i], exchange->scope_text.length))
+			return true;
+	return false;
+}
+
+static int refuse_strangers(struct proxy_exchange *exchange, const struct scope_diag *diag)
+{
+	struct proxy_problem problem = {.status = 503,
+	                                .type = "not-seen-yet",
+	                                .title = "This site has not heard of all sites of the scope",
+	                                .retry_after_s = 1,
+	                                .close = exchange->has_body};
+	proxy_problem(exchange, &problem,
+	              "%.*s was to carry it out for several sites, and does not know all of them yet: %s",
+	              STR_FMT(exchange->state->config->site), diag->message);
+	return -1;
+}
+
 int proxy_evaluate(struct proxy_exchange *exchange, const struct http_head *head)
 {
 	const struct scope_view *view = &exchange->proxy->mesh->sites->view;
@@ -165,6 +191,8 @@ int proxy_evaluate(struct proxy_exchange *exchange, const struct http_head *head
 	if (scope_cache_get(exchange->proxy->scopes, exchange->scope_text, &request, view, &exchange->lease, &diag) != 0) {
 		if (!is_settled(exchange, diag.fault))
 			return refuse_scope(exchange, &diag);
+		if (is_for_several(exchange))
+			return refuse_strangers(exchange, &diag);
 		exchange->scope = exchange->scope_text; /* canonical, as agents send it */
 		return 0;
 	}

@@ -476,6 +476,7 @@ int proxy_explain(struct proxy_exchange *exchange, const struct http_head *head)
 void proxy_recognise(struct proxy_exchange *exchange, const struct http_head *head);
 /* Not 0: the request waits until this site has seen what its user has, and goes on then. */
 int proxy_await_session(struct proxy_exchange *exchange, const struct http_head *head);
+bool proxy_may_change(const struct proxy_resource *resource);
 /* It changes a resource that is replicated here. */
 bool proxy_is_operation(const struct proxy_exchange *exchange);
 /* A plan with `&` at its root: it is to run here, or at one of the others. Not 0: it cannot be carried out. */

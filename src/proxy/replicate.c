@@ -26,6 +26,12 @@ static bool changes(const struct proxy_resource *resource)
 	return effect != GLUE_READ && effect != GLUE_LIST && effect != GLUE_PASS;
 }
 
+/* Only its body may say. */
+bool proxy_may_change(const struct proxy_resource *resource)
+{
+	return resource->match.needs_body || changes(resource);
+}
+
 static struct str copy(struct proxy_exchange *exchange, struct str text)
 {
 	return str_make(arena_copy(&exchange->arena, text.at, text.length), text.length);
@@ -174,12 +180,24 @@ static void answered(void *context, const struct engine_answer *answer)
 	buf_free(&body);
 }
 
+static void refuse_many(struct proxy_exchange *exchange, uint32_t count)
+{
+	struct proxy_problem problem = {
+		.status = 400, .type = "too-many-sites", .title = "Too many sites are to have this resource"};
+	proxy_problem(exchange, &problem, "the scope names %u sites; at most %d can share one resource", count,
+	              LIMIT_REPLICA_MEMBERS);
+}
+
 static void submit(struct proxy_exchange *exchange)
 {
 	struct proxy_resource *resource = exchange->resource;
 	const struct site_snapshot *sites = exchange->proxy->mesh->sites;
 	site_id members[LIMIT_REPLICA_MEMBERS];
 	uint32_t count = resource->copies && !resource->known ? resource->copies->of_count : 0;
+	if (count > LIMIT_REPLICA_MEMBERS) {
+		refuse_many(exchange, count);
+		return;
+	}
 	for (uint32_t i = 0; i < count; i++)
 		members[i] = sites->places[resource->copies->of[i]->site_index].id;
 	exchange->phase = PROXY_PENDING;
