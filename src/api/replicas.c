@@ -86,13 +86,16 @@ static void put_copy(struct buf *out, const struct engine_reply *reply, const st
 
 static enum engine_copy worst_copy(const struct replica_view *view)
 {
-	enum engine_copy worst = ENGINE_COPY_SETTLED;
+	enum engine_copy worst = ENGINE_COPY_WITNESS;
 	for (uint32_t i = 0; i < view->members_count; i++) {
 		enum engine_copy copy = engine_copy_of(view, &view->members[i]);
 		worst = copy > worst ? copy : worst;
 	}
 	return view->left ? ENGINE_COPY_LEFT : view->deleted ? ENGINE_COPY_DELETED : worst;
 }
+
+static const char *const span_names[REPLICA_SPANS] = {
+	[REPLICA_CONTAINER] = "container", [REPLICA_DIVIDED] = "divided", [REPLICA_PLACED] = "placed"};
 
 static void put_replicant(struct buf *out, const struct engine_reply *reply, const struct replica_view *view)
 {
@@ -102,6 +105,12 @@ static void put_replicant(struct buf *out, const struct engine_reply *reply, con
 	put_text(out, "type", view->type);
 	put_text(out, "collection", view->collection);
 	put_text(out, "name", view->name);
+	put_text(out, "span", view->span == REPLICA_ALIKE ? STR("") : str_of(span_names[view->span]));
+	buf_put(out, STR(",\"prime\":"));
+	if (view->prime == 0)
+		buf_put(out, STR("null"));
+	else
+		api_put_site_name(out, reply, view->prime);
 	buf_printf(out, ",\"consistency\":\"%s\",\"state\":\"%s\",\"operations\":%u,\"members\":[",
 	           view->consistency == REPLICA_WEAK ? "weak" : "eventual", engine_copy_name(worst_copy(view)),
 	           view->operations);

@@ -61,9 +61,9 @@ void engine_ask_reply(struct ask *ask, const struct err *failure)
 /* ---- Replicants ---------------------------------------------------------------------------------------------------- */
 
 static const char *const copy_names[ENGINE_COPIES] = {
-	[ENGINE_COPY_SETTLED] = "settled",   [ENGINE_COPY_PENDING] = "pending",   [ENGINE_COPY_STUCK] = "stuck",
-	[ENGINE_COPY_REJECTED] = "rejected", [ENGINE_COPY_IN_DOUBT] = "in-doubt", [ENGINE_COPY_DIVERGED] = "diverged",
-	[ENGINE_COPY_DELETED] = "deleted",   [ENGINE_COPY_LEFT] = "left"};
+	[ENGINE_COPY_WITNESS] = "witness",   [ENGINE_COPY_SETTLED] = "settled",   [ENGINE_COPY_PENDING] = "pending",
+	[ENGINE_COPY_STUCK] = "stuck",       [ENGINE_COPY_REJECTED] = "rejected", [ENGINE_COPY_IN_DOUBT] = "in-doubt",
+	[ENGINE_COPY_DIVERGED] = "diverged", [ENGINE_COPY_DELETED] = "deleted",   [ENGINE_COPY_LEFT] = "left"};
 
 const char *engine_copy_name(enum engine_copy copy)
 {
@@ -84,7 +84,9 @@ enum engine_copy engine_copy_of(const struct replica_view *view, const struct re
 		return ENGINE_COPY_STUCK;
 	if (!member->settled)
 		return ENGINE_COPY_PENDING;
-	return view->deleted ? ENGINE_COPY_DELETED : ENGINE_COPY_SETTLED;
+	if (view->deleted)
+		return ENGINE_COPY_DELETED;
+	return member->witness ? ENGINE_COPY_WITNESS : ENGINE_COPY_SETTLED;
 }
 
 /* A type is named as the description does, or in short, without what it is in. */

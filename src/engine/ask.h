@@ -36,6 +36,7 @@ enum engine_until {
 
 /* How one copy stands, in a word. */
 enum engine_copy {
+	ENGINE_COPY_WITNESS, /* none: it knows of those elsewhere */
 	ENGINE_COPY_SETTLED,
 	ENGINE_COPY_PENDING,
 	ENGINE_COPY_STUCK, /* it waits for the state of another one */

@@ -194,6 +194,10 @@ void engine_copy_start(struct copying *copying)
 	const struct replica_member_view *own = find_own(engine, &view);
 	CHECK(own); /* look() has found it */
 	copying->own = (struct engine_name){.service = view.service, .type = view.type};
+	if (own->witness) {
+		end_as(copying, ENGINE_READ_UNSETTLED, "it lies at other sites: there is nothing to compare here");
+		return;
+	}
 	if (own->local_id.length == 0) {
 		end_as(copying, ENGINE_READ_MISSING, "it was not made there");
 		return;

@@ -117,6 +117,10 @@ struct engine_found {
 	char local_id[LIMIT_REPLICA_NAME_BYTES];
 	size_t local_id_bytes; /* 0: it is not here yet */
 	bool local_id_quoted;
+	enum replica_span span;
+	bool witness;                           /* it lies elsewhere: */
+	site_id holders[LIMIT_REPLICA_HOLDERS]; /* at these, the prime first */
+	uint32_t holders_count;
 };
 
 /* How an item is called here. */
@@ -219,6 +223,10 @@ struct engine_request {
 	const site_id *members;     /* of a replicant that is to be made; none: an operation on `replicant` */
 	uint32_t members_count;
 	enum replica_consistency consistency;
+	enum replica_span span; /* and, if it is not ALIKE, */
+	site_id prime;          /* one of the members, */
+	const site_id *holders; /* and, if it is PLACED, those of them that hold it */
+	uint32_t holders_count;
 	struct replica_id replicant;
 	struct str key; /* Idempotency-Key; "" without one */
 	/* In the loop of the request, once; slices live until it returns. */

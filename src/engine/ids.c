@@ -24,6 +24,11 @@ static bool read_replicant(struct engine *engine, const struct look *look, struc
 	memcpy(found->local_id, here.local_id, here.local_id_bytes);
 	found->local_id_bytes = here.local_id_bytes;
 	found->local_id_quoted = here.local_id_quoted;
+	found->span = here.span;
+	found->witness = here.witness;
+	found->holders_count = here.holders_count;
+	if (here.holders_count > 0)
+		memcpy(found->holders, here.holders, here.holders_count * sizeof(found->holders[0]));
 	return !here.alias;
 }
 

@@ -414,10 +414,15 @@ void engine_ticket_go(struct ticket *ticket)
 	                                .collection = buf_str(&reading->collection),
 	                                .members = request->members,
 	                                .members_count = request->members_count,
-	                                .consistency = request->consistency};
+	                                .consistency = request->consistency,
+	                                .span = request->span,
+	                                .prime = request->prime,
+	                                .holders = request->holders,
+	                                .holders_count = request->holders_count};
 	if (request->members_count > 0) {
 		engine_rules(ticket->match.type, resolutions, &create.rules);
 		create.ids_in_collection = glue_type_ids_in_collection(ticket->match.type);
+		create.ids_chosen = glue_type_identity(ticket->match.type) == GLUE_CHOSEN;
 		create.rules.create_replays = glue_operation_replays(ticket->match.operation) ||
 		                              glue_operation_effect(ticket->match.operation) == GLUE_REPLACE;
 		if (glue_type_names_unique(ticket->match.type))
@@ -474,6 +479,14 @@ static struct str copy(struct arena *arena, struct str text)
 	return str_make(arena_copy(arena, text.at, text.length), text.length);
 }
 
+static const site_id *copy_sites(struct arena *arena, const site_id *sites, uint32_t count)
+{
+	site_id *copied = arena_array(arena, site_id, count);
+	if (count > 0)
+		memcpy(copied, sites, count * sizeof(*sites));
+	return copied;
+}
+
 void engine_submit(struct engine *engine, const struct engine_request *request)
 {
 	struct ticket *ticket = calloc(1, sizeof(*ticket));
@@ -488,10 +501,8 @@ void engine_submit(struct engine *engine, const struct engine_request *request)
 	ticket->request.content_type = copy(&ticket->arena, request->content_type);
 	ticket->request.body = copy(&ticket->arena, request->body);
 	ticket->request.key = copy(&ticket->arena, request->key);
-	site_id *members = arena_array(&ticket->arena, site_id, request->members_count);
-	if (request->members_count > 0)
-		memcpy(members, request->members, request->members_count * sizeof(site_id));
-	ticket->request.members = members;
+	ticket->request.members = copy_sites(&ticket->arena, request->members, request->members_count);
+	ticket->request.holders = copy_sites(&ticket->arena, request->holders, request->holders_count);
 	ticket->task = (struct http_task){.run = take};
 	http_loop_post(engine->loop, &ticket->task);
 }

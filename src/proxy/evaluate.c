@@ -72,9 +72,13 @@ int proxy_explain(struct proxy_exchange *exchange, const struct http_head *head)
 /* What of it is missing, and what there is. */
 static const char *why_not(const struct proxy_exchange *exchange, const struct scope_step *step, bool root)
 {
-	if (step->op != SCOPE_ALL_OF)
-		return "one resource over several sites is for a later version; name one site, or several to choose from (`;`, "
-			   "`|`)";
+	if (step->op == SCOPE_SPAN_OF && !root)
+		return "`%` cannot stand inside of another operator; alone it makes one resource over several sites";
+	if (step->op == SCOPE_SPAN_OF && exchange->resource)
+		return "`%` makes one resource over several sites; what was made is found by its id, with no scope at all";
+	if (step->op == SCOPE_SPAN_OF)
+		return "the description of the application does not know this path, so nothing can be made over several sites; "
+			   "see `cheops app explain`";
 	if (step->consistency == SCOPE_STRONG)
 		return "`strong` is for a later version; there are `eventual`, which a bare `&` means, and `weak`";
 	if (!root)
@@ -88,8 +92,8 @@ static const char *why_not(const struct proxy_exchange *exchange, const struct s
 /* A site of a mesh has a store, or had. */
 static bool lacks_store(const struct proxy_exchange *exchange, const struct scope_step *step, bool root)
 {
-	return step->op == SCOPE_ALL_OF && step->consistency != SCOPE_STRONG && root && exchange->state->config->meshed &&
-	       !exchange->proxy->shared->engine;
+	bool keeps = step->op == SCOPE_SPAN_OF || (step->op == SCOPE_ALL_OF && step->consistency != SCOPE_STRONG);
+	return keeps && root && exchange->state->config->meshed && !exchange->proxy->shared->engine;
 }
 
 static int refuse_without_store(struct proxy_exchange *exchange)
@@ -129,6 +133,9 @@ int proxy_choose_place(struct proxy_exchange *exchange)
 	}
 	if (root->op == SCOPE_ALL_OF && proxy_choose_copies(exchange, plan) == 0)
 		return 0;
+	int spans = root->op == SCOPE_SPAN_OF ? proxy_choose_span(exchange, plan) : 1;
+	if (spans <= 0)
+		return spans;
 	const struct scope_step *unable = proxy_schedule_unable(root);
 	if (unable)
 		return refuse_plan(exchange, unable, unable == root);
@@ -199,9 +206,13 @@ int proxy_evaluate(struct proxy_exchange *exchange, const struct http_head *head
 	/* From here on the scope travels in its canonical form, in which each location has its service. */
 	exchange->scope = scope_lease_bound(exchange->lease);
 	const struct scope_plan *plan = scope_lease_plan(exchange->lease);
+	if (proxy_is_elsewhere(exchange))
+		return proxy_explain(exchange, head) != 0 ? -1 : proxy_send_on(exchange);
 	if (exchange->carrier == PROXY_CARRIER_PEER) { /* evaluated where it came from: it runs here */
 		if (plan->root->op == SCOPE_ALL_OF)
 			proxy_choose_copies(exchange, plan);
+		if (plan->root->op == SCOPE_SPAN_OF)
+			return proxy_choose_span(exchange, plan) < 0 ? -1 : 0;
 		return 0;
 	}
 	/* What is replicated runs at its members, whatever the scope, and uses what they have. */

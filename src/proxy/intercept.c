@@ -417,6 +417,8 @@ void proxy_go_on(struct proxy_exchange *exchange, struct http_head *head)
 		if (proxy_explain(exchange, head) != 0)
 			return;
 		proxy_uncarried_check(exchange);
+		if (proxy_is_elsewhere(exchange) && proxy_send_on(exchange) != 0)
+			return;
 	} else if (proxy_evaluate(exchange, head) != 0)
 		return;
 	if (proxy_replicate(exchange, head) == 0)

@@ -325,7 +325,7 @@ struct proxy_resource {
 	struct engine_name name;
 	bool known; /* the id is a replica's: */
 	struct engine_found found;
-	const struct scope_step *copies; /* the scope says `&`, with this site among them */
+	const struct scope_step *copies; /* the scope says `&` or `%`, with this site among them */
 	struct http_head *head;          /* kept until the body has said what it is */
 	struct str fields;               /* of an operation */
 	struct str key;
@@ -485,6 +485,16 @@ int proxy_choose_copies(struct proxy_exchange *exchange, const struct scope_plan
 int proxy_replicate(struct proxy_exchange *exchange, struct http_head *head);
 /* Once the body is there: true if it was an operation, and is under way or refused. */
 bool proxy_operate(struct proxy_exchange *exchange);
+
+/* span.c */
+/* It lies at other sites, and this one knows of it. */
+bool proxy_is_elsewhere(const struct proxy_exchange *exchange);
+/* To one that holds it. 0, or it was answered. */
+int proxy_send_on(struct proxy_exchange *exchange);
+/* A plan with `%` at its root. 0; 1: it makes nothing, so the plan cannot be carried out; -1: it was answered. */
+int proxy_choose_span(struct proxy_exchange *exchange, const struct scope_plan *plan);
+/* How what is made lies over its members. */
+enum replica_span proxy_span_of(const struct proxy_resource *resource);
 
 /* decide.c: what only the body can say. */
 void proxy_decide_keep(struct proxy_exchange *exchange, const struct http_head *head);

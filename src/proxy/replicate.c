@@ -192,7 +192,7 @@ static void submit(struct proxy_exchange *exchange)
 {
 	struct proxy_resource *resource = exchange->resource;
 	const struct site_snapshot *sites = exchange->proxy->mesh->sites;
-	site_id members[LIMIT_REPLICA_MEMBERS];
+	site_id members[LIMIT_REPLICA_MEMBERS], prime = 0;
 	uint32_t count = resource->copies && !resource->known ? resource->copies->of_count : 0;
 	if (count > LIMIT_REPLICA_MEMBERS) {
 		refuse_many(exchange, count);
@@ -200,6 +200,9 @@ static void submit(struct proxy_exchange *exchange)
 	}
 	for (uint32_t i = 0; i < count; i++)
 		members[i] = sites->places[resource->copies->of[i]->site_index].id;
+	enum replica_span span = count > 0 ? proxy_span_of(resource) : REPLICA_ALIKE;
+	if (span != REPLICA_ALIKE)
+		prime = members[0];
 	exchange->phase = PROXY_PENDING;
 	exchange->deferred = true;
 	exchange->response.from = NULL;
@@ -215,6 +218,10 @@ static void submit(struct proxy_exchange *exchange)
 	                                       .spool = exchange->spool,
 	                                       .members = members,
 	                                       .members_count = count,
+	                                       .span = span,
+	                                       .prime = prime,
+	                                       .holders = &prime,
+	                                       .holders_count = span == REPLICA_PLACED ? 1 : 0,
 	                                       .consistency = weak ? REPLICA_WEAK : REPLICA_EVENTUAL,
 	                                       .replicant = resource->found.id,
 	                                       .key = resource->key,

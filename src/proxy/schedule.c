@@ -4,7 +4,7 @@
  *
  *     one site     one wave with that site
  *     a ; b        the waves of a, then those of b
- *     a & b        as a ; b: any of them takes an operation for all (replicate.c)
+ *     a & b, a % b as a ; b: any of them takes an operation for all (replicate.c, span.c)
  *     a | b        the first wave of a together with the first of b, then the second ones, and so on
  *
  *     (1 | 2) ; 3          {1, 2} {3}
@@ -50,7 +50,6 @@ static uint32_t add_step(struct proxy_schedule *schedule, const struct scope_ste
 			(struct proxy_candidate){.place = step->site_index, .name = step->site, .wave = wave};
 		return wave + 1;
 	}
-	CHECK(step->op != SCOPE_SPAN_OF);
 	for (uint32_t i = 0; i < step->of_count; i++) {
 		uint32_t behind = add_step(schedule, step->of[i], step->op == SCOPE_ANY_OF ? wave : end);
 		end = behind > end ? behind : end;

@@ -274,6 +274,7 @@ struct replica_create {
 	enum replica_consistency consistency;
 	struct order_rules rules;
 	bool ids_in_collection; /* so are local ids; otherwise they are unique among all of the type */
+	bool ids_chosen;        /* by users: the same everywhere */
 	enum replica_span span;
 	site_id prime;          /* of what is not ALIKE: one of the members, and of the holders */
 	const site_id *holders; /* of what is PLACED: members, this site among them */

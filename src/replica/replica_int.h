@@ -244,6 +244,7 @@ struct replicant {
 	struct buf text; /* of the four names, and the resolutions */
 	struct str service, type, collection, name;
 	bool ids_in_collection;
+	bool ids_chosen;
 	struct order_rules rules;
 	struct member *members;
 	uint32_t members_count;

@@ -70,7 +70,14 @@ uint32_t members_digest(const struct replicant *r)
 
 /* ---- What all members know from the start -------------------------------------------------------------------------- */
 
-enum { RULES_DELETE_LOSES = 1, RULES_CREATE_REPLAYS = 2, RULES_TABLE = 4, IDS_IN_COLLECTION = 8, HEADER_FLAGS = 15 };
+enum {
+	RULES_DELETE_LOSES = 1,
+	RULES_CREATE_REPLAYS = 2,
+	RULES_TABLE = 4,
+	IDS_IN_COLLECTION = 8,
+	IDS_CHOSEN = 16,
+	HEADER_FLAGS = 31
+};
 enum { HEADER_SPAN = 4 }; /* the bit from which on the first byte says how it lies over its members */
 
 /* Names and resolutions are slices of one text of its own. */
@@ -93,6 +100,7 @@ void header_take(struct replicant *r, const struct replica_create *create)
 	r->span = create->span;
 	r->prime = create->prime;
 	r->ids_in_collection = create->ids_in_collection;
+	r->ids_chosen = create->ids_chosen;
 	r->rules = create->rules;
 	r->rules.resolutions = table > 0 ? (const uint8_t *)r->text.at + at : NULL;
 }
@@ -107,7 +115,8 @@ void put_header(struct buf *out, const struct replicant *r)
 	put_text(out, r->name);
 	put_number(out,
 	           (rules->delete_loses ? RULES_DELETE_LOSES : 0) | (rules->create_replays ? RULES_CREATE_REPLAYS : 0) |
-	               (rules->resolutions ? RULES_TABLE : 0) | (r->ids_in_collection ? IDS_IN_COLLECTION : 0),
+	               (rules->resolutions ? RULES_TABLE : 0) | (r->ids_in_collection ? IDS_IN_COLLECTION : 0) |
+	               (r->ids_chosen ? IDS_CHOSEN : 0),
 	           1);
 	put_number(out, rules->classes, 1);
 	if (rules->resolutions)
@@ -164,6 +173,7 @@ bool read_header(struct reader *reader, struct replicant *r, site_id self)
 	create.rules.delete_loses = flags & RULES_DELETE_LOSES;
 	create.rules.create_replays = flags & RULES_CREATE_REPLAYS;
 	create.ids_in_collection = flags & IDS_IN_COLLECTION;
+	create.ids_chosen = flags & IDS_CHOSEN;
 	create.rules.classes = read_8(reader);
 	if (flags & RULES_TABLE) {
 		struct str table = read_bytes(reader, (size_t)create.rules.classes * create.rules.classes);

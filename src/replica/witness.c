@@ -110,8 +110,24 @@ static void tell_new(struct replica *replica, const struct replicant *r)
 			replica_tell(replica, r, r->ops[i]->number, r->ops[i]->member, r->self, REPLICA_APPLIED);
 }
 
+/* An id that users choose is the same everywhere: who asks for it here means that one. */
+static void take_name(struct replica *replica, struct replicant *r)
+{
+	if (!r->ids_chosen)
+		return;
+	for (uint32_t i = 0; i < r->members_count; i++) {
+		const struct report *report = &r->members[i].report;
+		if (holds(r, i) && report->local_id_bytes > 0 && !lane_is_closed(r)) {
+			local_set(replica, r, str_make(report->local_id, report->local_id_bytes), report->local_id_quoted);
+			return;
+		}
+	}
+	local_clear(replica, r);
+}
+
 void witness_follow(struct replica *replica, struct replicant *r)
 {
+	take_name(replica, r);
 	if (vector_equal(own_report(r)->settled, r->known, r->members_count))
 		return;
 	tell_new(replica, r);

@@ -12,7 +12,7 @@ static void put_quoted(struct buf *out, struct str name)
 	buf_put_char(out, '"');
 }
 
-static void put_word(struct buf *out, struct str name)
+void scope_put_service(struct buf *out, struct str name)
 {
 	if (scope_is_word(name))
 		buf_put(out, name);
@@ -21,12 +21,12 @@ static void put_word(struct buf *out, struct str name)
 }
 
 /* A site is quoted also where the parser would take it for something else. */
-static void put_site(struct buf *out, struct str name)
+void scope_put_site(struct buf *out, struct str name)
 {
 	if (scope_function_find(name) != SCOPE_FN_COUNT || scope_reads_as_number(name))
 		put_quoted(out, name);
 	else
-		put_word(out, name);
+		scope_put_service(out, name);
 }
 
 static void put_operand(struct buf *out, const struct scope_node *node, enum scope_node_kind parent)
@@ -63,7 +63,7 @@ void scope_print_node(struct buf *out, const struct scope_node *node)
 		buf_put_char(out, '!');
 		put_operand(out, node->first, SCOPE_NODE_NOT);
 		break;
-	case SCOPE_NODE_SITE: put_site(out, node->name); break;
+	case SCOPE_NODE_SITE: scope_put_site(out, node->name); break;
 	case SCOPE_NODE_CALL:
 		buf_put(out, scope_functions[node->function].name);
 		buf_put_char(out, '(');
@@ -73,9 +73,9 @@ void scope_print_node(struct buf *out, const struct scope_node *node)
 	case SCOPE_NODE_DURATION: scope_duration_print(out, node->number); break;
 	case SCOPE_NODE_INTEGER: buf_printf(out, "%lld", (long long)node->number); break;
 	case SCOPE_NODE_TAG:
-		put_word(out, node->name);
+		scope_put_service(out, node->name);
 		buf_put_char(out, '=');
-		put_word(out, node->value);
+		scope_put_service(out, node->value);
 		break;
 	}
 }
@@ -88,7 +88,7 @@ void scope_print(struct buf *out, const struct scope *scope, struct str service)
 		if (i > 0)
 			buf_put(out, STR(", "));
 		if (name.length) {
-			put_word(out, name);
+			scope_put_service(out, name);
 			buf_put(out, STR(": "));
 		}
 		scope_print_node(out, entry->location);

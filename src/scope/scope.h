@@ -111,6 +111,9 @@ bool scope_needs_view(const struct scope *scope);
 /* The canonical text. With a service, the entry that names none is printed with that one: this is what travels on
  * with a workflow, since the next service must not take that entry for its own. */
 void scope_print(struct buf *out, const struct scope *scope, struct str service);
+/* A name as it has to stand in a scope: quoted where it is no word. */
+void scope_put_service(struct buf *out, struct str name);
+void scope_put_site(struct buf *out, struct str name);
 
 enum scope_token_kind {
 	SCOPE_TOKEN_END,

@@ -15,7 +15,7 @@ def lab(tmp_path):
     made.stop()
 
 
-SCOPES = ["{image: Site2 & Stranger}", "{image: weak(Site2 & Stranger)}"]
+SCOPES = ["{image: Site2 & Stranger}", "{image: weak(Site2 & Stranger)}", "{image: Site2 % Stranger}"]
 
 
 @pytest.mark.parametrize("scope", SCOPES)

@@ -1,0 +1,134 @@
+/* Resources that span sites (DESIGN 8): `%`, and what lies at another site than the one that is asked.
+ *
+ * What its description calls indivisible is made at the first site of `%`, its prime, which is asked to do so; the others are told of it, as
+ * witnesses. After that no scope is needed. A request for what this site is a witness of is sent on, reads and writes alike, to a site that
+ * holds it, the prime first; it comes back as if it had been answered here. It goes on once only: who gets it from another agent, and does
+ * not hold it either, says so.
+ */
+#include "proxy/proxy_int.h"
+
+#include "base/check.h"
+
+/* ---- What lies elsewhere ------------------------------------------------------------------------------------------- */
+
+bool proxy_is_elsewhere(const struct proxy_exchange *exchange)
+{
+	const struct proxy_resource *resource = exchange->resource;
+	return resource && resource->known && resource->found.witness && !resource->found.deleted;
+}
+
+static int refuse_lost(struct proxy_exchange *exchange)
+{
+	struct proxy_problem problem = {
+		.status = 410, .type = "site-removed", .title = "The resource went with its site", .close = exchange->has_body};
+	proxy_problem(exchange, &problem, "the sites that held this resource were removed from the mesh; it is gone");
+	return -1;
+}
+
+static int refuse_moved(struct proxy_exchange *exchange)
+{
+	struct proxy_problem problem = {.status = 503,
+	                                .type = "not-seen-yet",
+	                                .title = "The resource is not at this site",
+	                                .retry_after_s = 1,
+	                                .close = exchange->has_body};
+	proxy_problem(exchange, &problem,
+	              "another agent took %.*s for a site that holds this resource, and it is not; try again",
+	              STR_FMT(exchange->state->config->site));
+	return -1;
+}
+
+/* What the other agent is to read as the scope: that it runs there. The user's own, if there is one, is for what comes behind. */
+static void say_where(struct proxy_exchange *exchange, struct str site)
+{
+	struct buf text = {0};
+	if (exchange->scope.length > 0)
+		return;
+	scope_put_service(&text, exchange->service->name);
+	buf_put(&text, STR(": "));
+	scope_put_site(&text, site);
+	exchange->scope = str_make(arena_copy(&exchange->arena, text.at, text.length), text.length);
+	buf_free(&text);
+}
+
+int proxy_send_on(struct proxy_exchange *exchange)
+{
+	const struct engine_found *found = &exchange->resource->found;
+	const struct site_snapshot *sites = exchange->proxy->mesh->sites;
+	const struct scope_step *of[LIMIT_REPLICA_HOLDERS];
+	uint32_t count = 0;
+	if (exchange->client->kind == PROXY_FRONT_PEER)
+		return refuse_moved(exchange);
+	for (uint32_t i = 0; i < found->holders_count; i++) {
+		uint32_t place = site_snapshot_find(sites, found->holders[i]);
+		if (place == SCOPE_NO_INDEX || site_snapshot_is_removed(sites, found->holders[i]))
+			continue;
+		struct scope_step *step = arena_new(&exchange->arena, struct scope_step);
+		*step = (struct scope_step){.op = SCOPE_ONE, .site = sites->places[place].name, .site_index = place};
+		of[count++] = step;
+	}
+	if (count == 0)
+		return refuse_lost(exchange);
+	say_where(exchange, of[0]->site);
+	const struct scope_step root = {.op = SCOPE_OTHERWISE, .of = of, .of_count = count};
+	proxy_trial_new(exchange, &(struct scope_plan){.service = exchange->service->name, .root = &root});
+	return 0;
+}
+
+/* ---- `%` ----------------------------------------------------------------------------------------------------------- */
+
+static int refuse_type(struct proxy_exchange *exchange)
+{
+	struct buf type = {0};
+	glue_type_put(&exchange->resource->match, &type);
+	struct proxy_problem problem = {.status = 400,
+	                                .type = "not-cross",
+	                                .title = "Nothing of this type can span sites",
+	                                .close = exchange->has_body};
+	proxy_problem(
+		exchange, &problem,
+		"`%%` makes one resource over several sites, and the description does not say how for %s: it would have "
+		"to say `cross` for that type (container, divisible or indivisible); `&` replicates it",
+		buf_c(&type));
+	buf_free(&type);
+	return -1;
+}
+
+static int refuse_strategy(struct proxy_exchange *exchange, enum glue_strategy strategy)
+{
+	struct proxy_problem problem = {.status = 501,
+	                                .type = "not-yet",
+	                                .title = "This collaboration is not carried out yet",
+	                                .close = exchange->has_body};
+	proxy_problem(
+		exchange, &problem,
+		"by its description this type is `%s`, and `%%` makes only what is `indivisible` in this version; `&` "
+		"replicates it",
+		glue_strategy_name(strategy));
+	return -1;
+}
+
+/* Where it is made is what the strategy says; 1: the plan is none that makes something. */
+int proxy_choose_span(struct proxy_exchange *exchange, const struct scope_plan *plan)
+{
+	struct proxy_resource *resource = exchange->resource;
+	const struct scope_step *root = plan->root;
+	bool known = resource && !resource->match.needs_body;
+	if (!resource || (known && resource->effect != GLUE_CREATE && !glue_operation_creates(resource->match.operation)))
+		return 1;
+	enum glue_strategy strategy = glue_type_cross(resource->match.type)->strategy;
+	if (strategy == GLUE_NO_CROSS)
+		return refuse_type(exchange);
+	if (strategy != GLUE_INDIVISIBLE)
+		return refuse_strategy(exchange, strategy);
+	if (root->of[0]->site_index == PROXY_HERE)
+		resource->copies = root;
+	else if (exchange->carrier != PROXY_CARRIER_PEER)
+		exchange->peer = proxy_peer_take(exchange->proxy, root->of[0]->site_index);
+	return 0;
+}
+
+enum replica_span proxy_span_of(const struct proxy_resource *resource)
+{
+	return resource->copies && resource->copies->op == SCOPE_SPAN_OF ? REPLICA_PLACED : REPLICA_ALIKE;
+}
