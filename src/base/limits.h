@@ -48,6 +48,16 @@ enum {
 	LIMIT_PROXY_RACERS = 8,                 /* attempts of one request at a time */
 	LIMIT_PROXY_TOLD_ATTEMPTS = 32,         /* listed in one answer */
 
+	/* answers of several sites put together */
+	LIMIT_GATHER_SITES = 64,
+	LIMIT_GATHER_WINDOW_BYTES =
+		16 << 10, /* of a list, read before the answer begins: what is wrong there is told in its head */
+	LIMIT_GATHER_AROUND_BYTES = 256 << 10, /* before the array of a list, and again behind it */
+	LIMIT_GATHER_ELEMENT_BYTES = 4 << 20,  /* of one element */
+	LIMIT_GATHER_REPLICAS = 1 << 20,       /* shown in one list: each is remembered, to be shown once */
+	LIMIT_GATHER_BODY_BYTES = 1 << 20,     /* of an answer that is no list, from one site, */
+	LIMIT_GATHER_BODIES_BYTES = 16 << 20,  /* and from all of them */
+
 	/* logging */
 	LIMIT_LOG_LINE_BYTES = 4096,
 

@@ -385,6 +385,16 @@ struct glue_splicer;
 
 struct glue_splicer *glue_splicer_new(const struct glue_places *places, const struct glue_replacer *replacer);
 void glue_splicer_free(struct glue_splicer *splicer);
+/* Of a list that is gathered with those of other sites (gather.h): each element, an object, that is a replica by its id gets
+ * `"cheops-replica":"<meta-id>"` as its first member. `mark` writes the meta-id of what has that id; nothing: it is no replica. */
+struct glue_marker {
+	void *context;
+	void (*mark)(void *context, const struct glue_place *place, struct buf *meta_id);
+};
+
+/* Before anything is spliced; `list` is the pointer to the array. False: nothing can be marked there. */
+bool glue_splicer_mark(struct glue_splicer *splicer, struct str list, const struct glue_marker *marker);
+
 /* ERR_INVALID at the byte where the text is no JSON any more, ERR_LIMIT where it is nested too deep; it says where. Told once:
  * everything from there on is copied as it is. */
 int glue_splice(struct glue_splicer *splicer, struct str bytes, struct buf *out, struct err *err);

@@ -109,7 +109,7 @@ static bool loud(struct glue_json *json)
 	if (!json->quiet)
 		return true;
 	json->quiet = json->depth != json->quiet_depth;
-	return false;
+	return !json->quiet && json->tells_end;
 }
 
 /* ---- Tokens ------------------------------------------------------------------------------------------------------ */
@@ -510,7 +510,22 @@ void glue_json_finish(struct glue_json *json)
 void glue_json_skip(struct glue_json *json)
 {
 	json->quiet = true;
+	json->tells_end = false;
 	json->quiet_depth = json->value_depth;
+}
+
+void glue_json_leave(struct glue_json *json, uint32_t depth)
+{
+	CHECK(depth > 0 && depth <= json->depth);
+	json->quiet = json->tells_end = true;
+	json->quiet_depth = depth - 1;
+}
+
+struct str glue_json_cut(struct glue_json *json)
+{
+	struct str rest = str_make(json->at, (size_t)(json->end - json->at));
+	json->end = json->at;
+	return rest;
 }
 
 int glue_json_complain(const struct glue_json *json, struct err *err)

@@ -56,6 +56,7 @@ struct glue_json {
 	bool many;              /* several texts may follow each other */
 	bool finished;          /* no more pieces */
 	bool quiet;             /* nothing is told until the value at quiet_depth ends */
+	bool tells_end;         /* but that end is */
 	uint32_t quiet_depth;   /* how many arrays and objects are around the skipped value, */
 	uint32_t value_depth;   /* around the one told last, */
 	uint32_t depth;         /* and around here */
@@ -80,6 +81,12 @@ enum glue_json_event glue_json_next(struct glue_json *json);
 /* Right after KEY: nothing is told of its value. Right after VALUE (of a scalar: until its SCALAR): nothing more is told of it,
  * not even its end. */
 void glue_json_skip(struct glue_json *json);
+
+/* Inside an object or array, which was that deep right after its VALUE (json->depth): nothing more is told of it but its CLOSE. */
+void glue_json_leave(struct glue_json *json, uint32_t depth);
+
+/* The piece ends here as far as the scanner is concerned. Returns what is left of it. Not inside a token. */
+struct str glue_json_cut(struct glue_json *json);
 
 /* After GLUE_JSON_BAD: ERR_INVALID or ERR_LIMIT with a text such as "no JSON at byte 17: ...". */
 int glue_json_complain(const struct glue_json *json, struct err *err);

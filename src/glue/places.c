@@ -76,6 +76,27 @@ const struct glue_places_node *glue_places_element(const struct glue_places_node
 	return node->any;
 }
 
+bool glue_places_path(const struct glue_places *places, struct str pointer,
+                      const struct glue_places_node *path[LIMIT_GLUE_SEGMENTS + 1], uint32_t *count)
+{
+	const struct glue_places_node *node = &places->root;
+	struct buf name = {0};
+	*count = 0;
+	path[(*count)++] = node;
+	for (size_t at = 0; node && at < pointer.length;) {
+		buf_clear(&name);
+		for (at++; at < pointer.length && pointer.at[at] != '/'; at++) {
+			bool escape = pointer.at[at] == '~' && at + 1 < pointer.length;
+			at += escape;
+			buf_put_char(&name, !escape ? pointer.at[at] : pointer.at[at] == '1' ? '/' : '~');
+		}
+		node = str_equal(buf_str(&name), STR("*")) ? NULL : glue_places_member(node, buf_str(&name));
+		path[(*count)++] = node;
+	}
+	buf_free(&name);
+	return node != NULL;
+}
+
 /* ---- Adding ------------------------------------------------------------------------------------------------------ */
 
 /* An array's index: digits, no zero before them. */

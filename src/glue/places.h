@@ -51,5 +51,8 @@ const struct glue_places_node *glue_places_root(const struct glue_places *places
 /* Where a member or element of a node's value belongs; NULL: nothing of interest is in it. */
 const struct glue_places_node *glue_places_member(const struct glue_places_node *node, struct str name);
 const struct glue_places_node *glue_places_element(const struct glue_places_node *node, uint32_t index);
+/* The nodes from the root to where a pointer leads, both included. False: there are none, or it has `*`. */
+bool glue_places_path(const struct glue_places *places, struct str pointer,
+                      const struct glue_places_node *path[LIMIT_GLUE_SEGMENTS + 1], uint32_t *count);
 
 #endif

@@ -12,6 +12,9 @@
  *
  * A body may be any number of texts: those of a watch follow each other, a line each. The pointers begin anew with each. It
  * need not be told beforehand which kind it is: one text is one of them, and an empty body is none.
+ *
+ * Marks (gather.h): the mark of an element stands at its beginning, and its id may stand at its end. So all but the first byte of an
+ * element is held back until it is whole, in `tail`.
  */
 #include "glue/json.h"
 #include "glue/places.h"
@@ -34,6 +37,12 @@ struct glue_splicer {
 	const struct glue_places_node *member; /* whose KEY was told last */
 	const struct glue_places_node *held;   /* the value that is being held back; NULL: none is */
 	bool passing;                          /* all is copied unread */
+	/* marks: */
+	const struct glue_places_node *list; /* whose elements are marked; NULL: none are */
+	struct glue_marker marker;
+	uint32_t element; /* depth inside the element that is being held back; 0: none is */
+	struct buf tail;
+	struct buf mark;
 	struct buf scratch;
 	struct buf value;
 	struct glue_json json;
@@ -57,7 +66,20 @@ void glue_splicer_free(struct glue_splicer *splicer)
 		return;
 	buf_free(&splicer->scratch);
 	buf_free(&splicer->value);
+	buf_free(&splicer->tail);
+	buf_free(&splicer->mark);
 	free(splicer);
+}
+
+bool glue_splicer_mark(struct glue_splicer *splicer, struct str list, const struct glue_marker *marker)
+{
+	const struct glue_places_node *path[LIMIT_GLUE_SEGMENTS + 1];
+	uint32_t count;
+	if (!splicer->places || !glue_places_path(splicer->places, list, path, &count))
+		return false;
+	splicer->list = path[count - 1];
+	splicer->marker = *marker;
+	return true;
 }
 
 /* ---- The walk ---------------------------------------------------------------------------------------------------- */
@@ -89,15 +111,18 @@ static const struct glue_places_node *node_of_value(struct glue_splicer *splicer
 	return glue_places_element(array->node, index);
 }
 
-/* A value begins. Returns true if it is to be held back. */
+/* A value begins. Returns true if it is to be held back; of an element, all but the first byte. */
 static bool value(struct glue_splicer *splicer)
 {
 	struct glue_json *json = &splicer->json;
 	const struct glue_places_node *node = node_of_value(splicer);
 	bool is_container = json->kind == GLUE_JSON_OBJECT || json->kind == GLUE_JSON_ARRAY;
 	if (node && is_container && node->leads_on) {
+		bool marked = splicer->list && json->kind == GLUE_JSON_OBJECT && json->in_array &&
+		              splicer->around[splicer->depth - 1].node == splicer->list;
 		splicer->around[splicer->depth++] = (struct around){.node = node};
-		return false;
+		splicer->element = marked ? splicer->depth : splicer->element;
+		return marked;
 	}
 	if (node && node->is_place && (json->kind == GLUE_JSON_STRING || json->kind == GLUE_JSON_NUMBER)) {
 		splicer->held = node;
@@ -105,6 +130,40 @@ static bool value(struct glue_splicer *splicer)
 	}
 	glue_json_skip(json);
 	return false;
+}
+
+/* ---- Marks ------------------------------------------------------------------------------------------------------- */
+
+static const struct str mark_name = STR_INIT("\"cheops-replica\"");
+
+/* The element is whole, or is not going to be: what was held goes out, behind its mark. One that the service itself put there is no
+ * mark, and gets one before it that says so. */
+static void element_ends(struct glue_splicer *splicer, bool is_whole, struct buf *out)
+{
+	struct str tail = buf_str(&splicer->tail);
+	size_t first = 0;
+	while (first < tail.length && memchr(" \t\n\r", tail.at[first], 4))
+		first++;
+	bool empty = first < tail.length && tail.at[first] == '}';
+	bool forged =
+		tail.length - first >= mark_name.length && memcmp(tail.at + first, mark_name.at, mark_name.length) == 0;
+	if (forged || (is_whole && splicer->mark.length > 0)) {
+		buf_put(out, mark_name);
+		buf_put_char(out, ':');
+		glue_json_put_string(out, is_whole ? buf_str(&splicer->mark) : STR(""));
+		if (!empty)
+			buf_put_char(out, ',');
+	}
+	buf_put(out, tail);
+	buf_clear(&splicer->tail);
+	buf_clear(&splicer->mark);
+	splicer->element = 0;
+}
+
+/* Where bytes go. */
+static struct buf *target(struct glue_splicer *splicer, struct buf *out)
+{
+	return splicer->element > 0 ? &splicer->tail : out;
 }
 
 /* ---- Replacing --------------------------------------------------------------------------------------------------- */
@@ -123,11 +182,13 @@ static void replace(struct glue_splicer *splicer, struct buf *out)
 		.length = json->token.length,
 	};
 	bool quoted = place.quoted;
+	bool is_text = json->token.length <= LIMIT_GLUE_VALUE_BYTES &&
+	               (!place.quoted || glue_json_string(json->token, json->escaped, &splicer->scratch, &place.value));
 	splicer->held = NULL;
 	buf_clear(&splicer->value);
-	if (json->token.length > LIMIT_GLUE_VALUE_BYTES ||
-	    (place.quoted && !glue_json_string(json->token, json->escaped, &splicer->scratch, &place.value)) ||
-	    !splicer->replacer.replace(splicer->replacer.context, &place, &splicer->value, &quoted)) {
+	if (is_text && splicer->element > 0 && place.kind == GLUE_PLACE_ID && splicer->mark.length == 0)
+		splicer->marker.mark(splicer->marker.context, &place, &splicer->mark);
+	if (!is_text || !splicer->replacer.replace(splicer->replacer.context, &place, &splicer->value, &quoted)) {
 		buf_put(out, json->token);
 		return;
 	}
@@ -150,42 +211,58 @@ static void let_go(struct glue_splicer *splicer, struct buf *out)
 
 /* ---- Feeding ----------------------------------------------------------------------------------------------------- */
 
+static void bad(struct glue_splicer *splicer, const char *copied, struct buf *out)
+{
+	let_go(splicer, target(splicer, out));
+	buf_put(target(splicer, out), str_make(copied, (size_t)(splicer->json.end - copied)));
+	if (splicer->element > 0)
+		element_ends(splicer, false, out);
+	splicer->passing = true;
+}
+
 /* Goes through what the scanner was fed. `copied`: up to where the piece is written, or held back. */
 static int run(struct glue_splicer *splicer, const char *copied, struct buf *out, struct err *err)
 {
 	struct glue_json *json = &splicer->json;
 	for (;;) {
+		struct buf *to = target(splicer, out);
 		switch (glue_json_next(json)) {
 		case GLUE_JSON_KEY: key(splicer); break;
 		case GLUE_JSON_VALUE:
 			if (value(splicer)) {
-				buf_put(out, str_make(copied, (size_t)(json->token_from - copied)));
-				copied = json->token_from;
+				const char *from = splicer->held ? json->token_from : json->at;
+				buf_put(to, str_make(copied, (size_t)(from - copied)));
+				copied = from;
 			}
 			break;
 		case GLUE_JSON_SCALAR:
 			if (json->overlong) {
-				let_go(splicer, out);
+				let_go(splicer, to);
 				break;
 			}
-			replace(splicer, out);
+			replace(splicer, to);
 			copied = json->at;
 			break;
-		case GLUE_JSON_CLOSE: splicer->depth--; break;
+		case GLUE_JSON_CLOSE:
+			if (splicer->element > 0 && splicer->depth == splicer->element) {
+				buf_put(to, str_make(copied, (size_t)(json->at - copied)));
+				copied = json->at;
+				element_ends(splicer, true, out);
+			}
+			splicer->depth--;
+			break;
 		case GLUE_JSON_MORE:
 			if (splicer->held && !json->overlong)
 				return 0;
 			if (splicer->held)
 				glue_json_skip(json);
-			let_go(splicer, out);
-			buf_put(out, str_make(copied, (size_t)(json->end - copied)));
+			let_go(splicer, to);
+			buf_put(to, str_make(copied, (size_t)(json->end - copied)));
+			if (splicer->tail.length > LIMIT_GATHER_ELEMENT_BYTES)
+				element_ends(splicer, false, out); /* nobody will take it */
 			return 0;
 		case GLUE_JSON_END: return 0;
-		case GLUE_JSON_BAD:
-			let_go(splicer, out);
-			buf_put(out, str_make(copied, (size_t)(json->end - copied)));
-			splicer->passing = true;
-			return glue_json_complain(json, err);
+		case GLUE_JSON_BAD: bad(splicer, copied, out); return glue_json_complain(json, err);
 		}
 	}
 }
