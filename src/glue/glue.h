@@ -303,6 +303,19 @@ const struct str *glue_operation_divide(const struct glue_operation *operation, 
 /* Where the object is in its bodies; "": the body is it. */
 struct str glue_operation_object(const struct glue_operation *operation);
 
+/* A list as one can be put together with others (gather.h). */
+struct glue_list_about {
+	struct str list; /* pointer to the array */
+	struct str next; /* to what says that there is another page; "": nothing does */
+};
+
+/* False: its answer is no list. */
+bool glue_operation_list(const struct glue_operation *operation, struct glue_list_about *about);
+
+/* Does the query ask for a part of the list, or an order of it? Then `member` is which. Anything else is a filter. */
+enum glue_list_query { GLUE_QUERY_FREE, GLUE_QUERY_PAGES, GLUE_QUERY_SORTS };
+enum glue_list_query glue_list_query(const struct glue_operation *operation, struct str query, struct str *member);
+
 /* A facet that can be read and set as a whole, by the same path: a GET, and a PUT that replaces it. */
 struct glue_facet {
 	struct str name;
@@ -386,7 +399,8 @@ struct glue_splicer;
 struct glue_splicer *glue_splicer_new(const struct glue_places *places, const struct glue_replacer *replacer);
 void glue_splicer_free(struct glue_splicer *splicer);
 /* Of a list that is gathered with those of other sites (gather.h): each element, an object, that is a replica by its id gets
- * `"cheops-replica":"<meta-id>"` as its first member. `mark` writes the meta-id of what has that id; nothing: it is no replica. */
+ * `"cheops-replica":"<meta-id>"` as its first member. The meta-id is what the replacer has put in place of its id or, where it put
+ * nothing, what `mark` writes for it; nothing: it is no replica. */
 struct glue_marker {
 	void *context;
 	void (*mark)(void *context, const struct glue_place *place, struct buf *meta_id);

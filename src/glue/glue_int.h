@@ -131,6 +131,9 @@ struct glue_type {
 	struct glue_texts links;
 	struct glue_texts volatiles;     /* and to what may differ between replicas, */
 	struct glue_texts preconditions; /* or has to be so for a request to be carried out */
+	struct glue_texts paging;        /* members of a list's query that ask for a page, */
+	struct glue_texts sort;          /* or an order */
+	struct str next;                 /* what says in a list that there is another page; "": nothing does */
 	struct glue_references in_body;
 	struct glue_references in_query;
 	struct glue_references in_path; /* by the names of variables */

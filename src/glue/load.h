@@ -108,6 +108,10 @@ void glue_make_relations(struct glue_load *load, struct glue_operation *operatio
 void glue_read_cross(struct glue_load *load, const struct yaml_entry *entry, struct glue_type *type);
 void glue_read_divide(struct glue_load *load, const struct yaml_entry *entry, struct glue_operation *operation);
 
+/* lists.c */
+void glue_read_paging(struct glue_load *load, const struct yaml_entry *entry, struct glue_type *type);
+void glue_read_sort(struct glue_load *load, const struct yaml_entry *entry, struct glue_type *type);
+
 /* read_operation.c: all operations of a type, those without being told included; and the resolutions. */
 void glue_read_operations(struct glue_load *load, const struct yaml_entry *entry, struct glue_type *type);
 void glue_read_resolutions(struct glue_load *load, const struct yaml_entry *entry, struct glue_type *type);

@@ -12,6 +12,8 @@ enum {
 	IDS,
 	OBJECT,
 	LIST,
+	PAGING,
+	SORT,
 	ID,
 	NAME,
 	UNIQUE,
@@ -37,6 +39,8 @@ static const char *const type_keys[] = {[COLLECTION] = "collection",
                                         [IDS] = "ids",
                                         [OBJECT] = "object",
                                         [LIST] = "list",
+                                        [PAGING] = "paging",
+                                        [SORT] = "sort",
                                         [ID] = "id",
                                         [NAME] = "name",
                                         [UNIQUE] = "unique",
@@ -235,6 +239,10 @@ static void read_object(struct glue_load *load, const struct yaml_entry found[TY
 		glue_pointer(load, &found[OBJECT], &type->object);
 	if (found[LIST].value != NULL)
 		glue_pointer(load, &found[LIST], &type->list);
+	if (found[PAGING].value != NULL)
+		glue_read_paging(load, &found[PAGING], type);
+	if (found[SORT].value != NULL)
+		glue_read_sort(load, &found[SORT], type);
 	if (found[ID].value != NULL)
 		type->ids = glue_list(load, &found[ID], LIMIT_GLUE_VALUES, glue_pointer);
 	if (found[NAME].value != NULL)

@@ -186,12 +186,15 @@ static void replace(struct glue_splicer *splicer, struct buf *out)
 	               (!place.quoted || glue_json_string(json->token, json->escaped, &splicer->scratch, &place.value));
 	splicer->held = NULL;
 	buf_clear(&splicer->value);
-	if (is_text && splicer->element > 0 && place.kind == GLUE_PLACE_ID && splicer->mark.length == 0)
-		splicer->marker.mark(splicer->marker.context, &place, &splicer->mark);
+	bool marks = is_text && splicer->element > 0 && place.kind == GLUE_PLACE_ID && splicer->mark.length == 0;
 	if (!is_text || !splicer->replacer.replace(splicer->replacer.context, &place, &splicer->value, &quoted)) {
+		if (marks && splicer->marker.mark)
+			splicer->marker.mark(splicer->marker.context, &place, &splicer->mark);
 		buf_put(out, json->token);
 		return;
 	}
+	if (marks)
+		buf_put(&splicer->mark, buf_str(&splicer->value));
 	/* Whatever the replacer says, the text stays JSON. */
 	struct str text = buf_str(&splicer->value);
 	if (quoted || !glue_json_is_number(text))

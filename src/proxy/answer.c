@@ -10,7 +10,7 @@
 #include <time.h>
 
 /* A string of RFC 8941: quotes and backslashes are escaped, what is not ASCII becomes `?`. */
-static void put_quoted(struct buf *out, struct str text)
+void proxy_put_quoted(struct buf *out, struct str text)
 {
 	buf_put_char(out, '"');
 	for (size_t i = 0, run = 0; i <= text.length; i++) {
@@ -38,10 +38,10 @@ struct deed {
 
 static void put_deed(struct proxy_exchange *exchange, struct buf *out, const struct deed *deed)
 {
-	put_quoted(out, exchange->state->config->site);
+	proxy_put_quoted(out, exchange->state->config->site);
 	if (deed->site.length) {
 		buf_put(out, STR("; next-hop="));
-		put_quoted(out, deed->site);
+		proxy_put_quoted(out, deed->site);
 	}
 	if (deed->status) {
 		buf_put(out, STR("; received-status="));
@@ -53,7 +53,7 @@ static void put_deed(struct proxy_exchange *exchange, struct buf *out, const str
 	}
 	if (deed->details) {
 		buf_put(out, STR("; details="));
-		put_quoted(out, str_of(deed->details));
+		proxy_put_quoted(out, str_of(deed->details));
 	}
 }
 
@@ -137,7 +137,10 @@ static void put_server_timing(struct proxy_exchange *exchange, struct buf *out)
 			continue;
 		proxy_put_metric(out, attempt->candidate->name);
 		put_duration(out, attempt->ended_us - attempt->started_us);
-		buf_put(out, attempt->state == PROXY_ATTEMPT_CANCELLED ? STR(";desc=\"given up\", ") : STR(";desc=failed, "));
+		bool part = exchange->trial->gather && attempt->state != PROXY_ATTEMPT_FAILED;
+		buf_put(out, attempt->state == PROXY_ATTEMPT_CANCELLED ? STR(";desc=\"given up\", ")
+		             : part                                    ? STR(", ")
+		                                                       : STR(";desc=failed, "));
 		told++;
 	}
 	buf_put(out, buf_str(&exchange->state->metric));
@@ -182,6 +185,20 @@ static void drop_outcome(struct http_head *head)
 		said->dropped = true;
 }
 
+/* What another agent, that puts the answer together with others, has to know of it. */
+static void put_gathered(struct proxy_exchange *exchange, struct http_head *head, struct buf *out)
+{
+	const struct proxy_resource *resource = exchange->resource;
+	bool chosen = resource && glue_type_identity(resource->match.type) == GLUE_CHOSEN;
+	bool replica = resource && resource->known && (resource->found.by_meta_id || chosen) && head->status <= 299;
+	for (struct http_field *said; (said = http_find_named(head, STR("cheops-gather"))) != NULL;)
+		said->dropped = true;
+	if (exchange->marks)
+		buf_put(out, STR("Cheops-Gather: marks\r\n"));
+	else if (replica && resource->effect == GLUE_READ)
+		buf_put(out, STR("Cheops-Gather: replica\r\n"));
+}
+
 void proxy_build_response(struct proxy_exchange *exchange, struct http_head *head)
 {
 	struct buf *out = &exchange->response.head;
@@ -198,6 +215,8 @@ void proxy_build_response(struct proxy_exchange *exchange, struct http_head *hea
 		length->dropped = true;
 	if (http_has(head, HTTP_FIELD_CHEOPS_OUTCOME))
 		drop_outcome(head);
+	if (exchange->gathered && final)
+		put_gathered(exchange, head, out);
 	http_put_fields(out, head);
 	if (protocol.length) {
 		buf_put(out, STR("Connection: Upgrade\r\nUpgrade: "));
@@ -215,6 +234,28 @@ void proxy_build_response(struct proxy_exchange *exchange, struct http_head *hea
 		buf_put(out, buf_str(&exchange->state->via));
 	}
 	buf_put(out, STR("\r\n"));
+}
+
+void proxy_put_deeds(struct proxy_exchange *exchange, struct buf *out)
+{
+	put_proxy_status(exchange, out, NULL);
+	put_server_timing(exchange, out);
+}
+
+void proxy_build_merged(struct proxy_exchange *exchange, unsigned status, struct str reason, struct str fields)
+{
+	struct proxy_stream *stream = &exchange->response;
+	struct buf *out = &stream->head;
+	bool head_only = http_method_is_head(exchange->method);
+	exchange->response_head = true;
+	stream->first = stream->count = 0;
+	buf_printf(out, "HTTP/1.1 %u %.*s\r\n", status, STR_FMT(reason));
+	buf_put(out, fields);
+	put_framing(exchange, &(struct http_head){.framing = HTTP_BODY_NONE}, !head_only, out);
+	buf_put(out, buf_str(&exchange->state->via));
+	buf_put(out, STR("\r\n"));
+	stream->complete = head_only;
+	exchange->phase = head_only ? PROXY_ANSWERING : PROXY_MERGING;
 }
 
 /* ---- Our own ---------------------------------------------------------------------------------------------------- */

@@ -13,7 +13,7 @@
  *   the answer is 502, 503, 504  unless the request must not run twice and may have run there: then it is the answer
  *   the other agent did not run it, whatever its status
  */
-#include "proxy/proxy_int.h"
+#include "proxy/gather.h"
 
 #include <errno.h>
 
@@ -77,7 +77,16 @@ void proxy_attempt_end(struct proxy_attempt *attempt, enum proxy_attempt_state s
 	attempt->parser = NULL;
 }
 
-static void fail(struct proxy_attempt *attempt, const char *error, const char *details)
+void proxy_attempt_done(struct proxy_attempt *attempt, bool reusable)
+{
+	if (attempt->link && reusable) {
+		proxy_link_give(attempt->link, true);
+		attempt->link = NULL;
+	}
+	proxy_attempt_end(attempt, PROXY_ATTEMPT_DONE);
+}
+
+void proxy_attempt_fail(struct proxy_attempt *attempt, const char *error, const char *details)
 {
 	struct proxy_trial *trial = attempt->exchange->trial;
 	attempt->error = error;
@@ -87,6 +96,8 @@ static void fail(struct proxy_attempt *attempt, const char *error, const char *d
 	if (!attempt->not_run && !trial->safe)
 		trial->final = attempt;
 	proxy_attempt_end(attempt, PROXY_ATTEMPT_FAILED);
+	if (trial->gather)
+		proxy_gather_failed(attempt);
 }
 
 /* ---- Connecting -------------------------------------------------------------------------------------------------- */
@@ -115,7 +126,7 @@ static bool connect_link(struct proxy_attempt *attempt, bool fresh)
 			return true;
 		proxy_count(&exchange->proxy->counters.upstream_failures, 1);
 		proxy_peer_failed(attempt->peer, false);
-		fail(attempt, "destination_unavailable", NULL);
+		proxy_attempt_fail(attempt, "destination_unavailable", NULL);
 		return false;
 	}
 	while (attempt->connections <= exchange->service->instances_count) {
@@ -127,7 +138,7 @@ static bool connect_link(struct proxy_attempt *attempt, bool fresh)
 		proxy_target_failed(instance);
 		attempt->connections++;
 	}
-	fail(attempt, "destination_unavailable", "no instance of the service can be reached");
+	proxy_attempt_fail(attempt, "destination_unavailable", "no instance of the service can be reached");
 	return false;
 }
 
@@ -145,7 +156,7 @@ static bool connect_failed(struct proxy_attempt *attempt, bool timeout)
 	}
 	proxy_count(&attempt->exchange->proxy->counters.upstream_failures, 1);
 	proxy_peer_failed(attempt->peer, !timeout && error == ECONNREFUSED);
-	fail(attempt, timeout ? "connection_timeout" : proxy_error_of(error), NULL);
+	proxy_attempt_fail(attempt, timeout ? "connection_timeout" : proxy_error_of(error), NULL);
 	return false;
 }
 
@@ -170,7 +181,7 @@ static int pieces_of(const struct proxy_attempt *attempt, struct iovec pieces[4]
 	return count;
 }
 
-static void set_timer(struct proxy_attempt *attempt, uint64_t delay_ms)
+void proxy_attempt_wait(struct proxy_attempt *attempt, uint64_t delay_ms)
 {
 	struct http_conn *conn = &attempt->link->conn;
 	http_timer_clear(conn->loop, &conn->timer);
@@ -196,9 +207,9 @@ static void send_request(struct proxy_attempt *attempt)
 	}
 	attempt->reached |= attempt->sent > 0;
 	if (count == 0)
-		set_timer(attempt, timeouts->answer_ms);
+		proxy_attempt_wait(attempt, timeouts->answer_ms);
 	else if (attempt->sent != before)
-		set_timer(attempt, timeouts->idle_ms);
+		proxy_attempt_wait(attempt, timeouts->idle_ms);
 }
 
 /* ---- The answer -------------------------------------------------------------------------------------------------- */
@@ -260,6 +271,11 @@ static void judge(struct proxy_attempt *attempt, const struct http_head *head)
 	attempt->status = head->status;
 	attempt->not_run = attempt->peer && proxy_says_not_run(head);
 	note_answered(attempt);
+	if (trial->gather) {
+		proxy_attempt_wait(attempt, 0);
+		proxy_gather_head(attempt, http_parser_head(attempt->parser));
+		return;
+	}
 	if (!attempt->not_run && !(away && trial->safe)) {
 		proxy_attempt_win(attempt);
 		return;
@@ -270,7 +286,7 @@ static void judge(struct proxy_attempt *attempt, const struct http_head *head)
 	bool own = attempt->peer && http_has(head, HTTP_FIELD_CHEOPS_OUTCOME);
 	if (!own && !trial->held) {
 		trial->held = attempt;
-		set_timer(attempt, 0);
+		proxy_attempt_wait(attempt, 0);
 		proxy_attempt_end(attempt, PROXY_ATTEMPT_HELD);
 		return;
 	}
@@ -303,7 +319,7 @@ static bool broke(struct proxy_attempt *attempt)
 	proxy_count(&exchange->proxy->counters.bad_responses, 1);
 	if (attempt->peer && !reused)
 		proxy_peer_failed(attempt->peer, false);
-	fail(attempt, "connection_terminated", NULL);
+	proxy_attempt_fail(attempt, "connection_terminated", NULL);
 	return false;
 }
 
@@ -350,7 +366,7 @@ static void pump(struct proxy_attempt *attempt)
 		case HEAD: judge(attempt, http_parser_head(attempt->parser)); return;
 		case BROKEN:
 			proxy_count(&attempt->exchange->proxy->counters.bad_responses, 1);
-			fail(attempt, "http_protocol_error", NULL);
+			proxy_attempt_fail(attempt, "http_protocol_error", NULL);
 			return;
 		case ENDED:
 			if (!broke(attempt))
@@ -383,6 +399,10 @@ void proxy_attempt_changed(struct proxy_attempt *attempt)
 	struct proxy_exchange *exchange = attempt->exchange;
 	if (attempt->state == PROXY_ATTEMPT_HELD)
 		return; /* what it has to say is read if it is wanted */
+	if (attempt->part) {
+		proxy_gather_changed(attempt);
+		return;
+	}
 	pump(attempt);
 	go_on(exchange);
 }
@@ -394,7 +414,7 @@ void proxy_attempt_expired(struct proxy_attempt *attempt)
 	if (connecting && connect_failed(attempt, true))
 		pump(attempt);
 	else if (!connecting)
-		fail(attempt, "http_response_timeout", NULL);
+		proxy_attempt_fail(attempt, "http_response_timeout", NULL);
 	go_on(exchange);
 }
 
@@ -412,11 +432,11 @@ static void leave(struct proxy_attempt *attempt)
 	bool shut_out = attempt->peer->shut_out;
 	if (attempt->state != PROXY_ATTEMPT_LIVE || (attempt->reached && !trial->safe && !shut_out))
 		return;
-	fail(attempt,
-	     shut_out           ? "destination_unavailable"
-	     : attempt->reached ? "http_response_timeout"
-	                        : "connection_timeout",
-	     shut_out ? "the site was shut out meanwhile" : "the path to the site went down meanwhile");
+	proxy_attempt_fail(attempt,
+	                   shut_out           ? "destination_unavailable"
+	                   : attempt->reached ? "http_response_timeout"
+	                                      : "connection_timeout",
+	                   shut_out ? "the site was shut out meanwhile" : "the path to the site went down meanwhile");
 	go_on(exchange);
 }
 

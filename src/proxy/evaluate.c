@@ -1,5 +1,5 @@
 /* Scope and service give a plan, and the plan a place, or several to try. */
-#include "proxy/proxy_int.h"
+#include "proxy/gather.h"
 
 #include "relation/relation.h"
 
@@ -84,9 +84,13 @@ static const char *why_not(const struct proxy_exchange *exchange, const struct s
 	if (!root)
 		return "`&` cannot stand inside of `;` or `|` yet; `&` alone replicates";
 	if (!exchange->resource)
-		return "the description of the application does not know this path, so it cannot be replicated; see `cheops "
-			   "app explain`";
-	return "lists of several sites are not put together yet; name one site, or several to choose from (`;`, `|`)";
+		return "the description of the application does not know this path, so only reads (GET, HEAD, OPTIONS) can run "
+			   "at several sites; see `cheops app explain`";
+	for (uint32_t i = 0; i < step->of_count; i++)
+		if (step->of[i]->op != SCOPE_ONE)
+			return "inside of `&` there can only be sites yet, not a choice of them (`;`, `|`)";
+	return "by the description of the application it is no operation on one item, so it cannot be replicated; name one "
+		   "site, or several to choose from (`;`, `|`)";
 }
 
 /* A site of a mesh has a store, or had. */
@@ -131,6 +135,8 @@ int proxy_choose_place(struct proxy_exchange *exchange)
 			exchange->peer = proxy_peer_take(exchange->proxy, root->site_index);
 		return 0;
 	}
+	if (root->op == SCOPE_ALL_OF && proxy_is_gather(exchange, root))
+		return proxy_gather_new(exchange, plan);
 	if (root->op == SCOPE_ALL_OF && proxy_choose_copies(exchange, plan) == 0)
 		return 0;
 	int spans = root->op == SCOPE_SPAN_OF ? proxy_choose_span(exchange, plan) : 1;

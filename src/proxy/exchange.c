@@ -15,7 +15,7 @@
  *   the server stops in the middle the client's connection is broken off too: it must not take a part for the whole
  *   the server answers early       the answer is passed on, the client's connection ends after it
  */
-#include "proxy/proxy_int.h"
+#include "proxy/gather.h"
 
 #include "base/check.h"
 
@@ -431,6 +431,28 @@ static enum verdict step_trying(struct proxy_exchange *exchange)
 	return exchange->client->conn.hung ? BREAK : GO_ON;
 }
 
+/* The lists of several sites: what is merged goes out, then more is read of the one whose turn it is. */
+static enum verdict step_merging(struct proxy_exchange *exchange)
+{
+	struct proxy_stream *stream = &exchange->response;
+	uint64_t before = stream->sent_bytes;
+	for (int reads = 0; !exchange->client->conn.hung; reads++) {
+		if (!proxy_stream_flush(stream))
+			return BREAK;
+		bool sent = stream->head_sent == stream->head.length && stream->first == stream->count;
+		if (stream->sent_bytes != before)
+			http_timer_set(exchange->proxy->loop, &exchange->client->conn.timer,
+			               exchange->state->config->timeouts.idle_ms);
+		if (sent && stream->complete)
+			return DONE;
+		if (sent && reads == PROXY_PUMP_READS)
+			http_loop_again(exchange->proxy->loop, &exchange->client->conn.source);
+		if (!sent || reads == PROXY_PUMP_READS || !proxy_gather_next(exchange))
+			return GO_ON;
+	}
+	return BREAK;
+}
+
 static enum verdict step_connecting(struct proxy_exchange *exchange)
 {
 	struct http_conn *conn = &exchange->link->conn;
@@ -527,6 +549,7 @@ static enum verdict step(struct proxy_exchange *exchange)
 	case PROXY_READING: return read_head(exchange);
 	case PROXY_GATHERING: return step_gathering(exchange);
 	case PROXY_TRYING: return step_trying(exchange);
+	case PROXY_MERGING: return step_merging(exchange);
 	case PROXY_CONNECTING: return step_connecting(exchange);
 	case PROXY_RUNNING: return step_running(exchange);
 	case PROXY_TUNNEL: return step_tunnel(exchange);
@@ -598,7 +621,9 @@ void proxy_exchange_client_late(struct proxy_exchange *exchange)
 	bool server_takes_none = exchange->phase == PROXY_RUNNING && !exchange->request_over && !exchange->response_head &&
 	                         (exchange->request.first < exchange->request.count ||
 	                          exchange->request.head_sent < exchange->request.head.length);
-	bool waiting_for_us = exchange->phase == PROXY_TRYING || exchange->phase == PROXY_CONNECTING ||
+	bool merging = exchange->phase == PROXY_MERGING && exchange->response.first == exchange->response.count &&
+	               exchange->response.head_sent == exchange->response.head.length;
+	bool waiting_for_us = exchange->phase == PROXY_TRYING || merging || exchange->phase == PROXY_CONNECTING ||
 	                      exchange->phase == PROXY_PENDING || is_fed(exchange) ||
 	                      (exchange->phase == PROXY_SPOOLING && exchange->request.complete) ||
 	                      (exchange->phase == PROXY_RUNNING && exchange->request.complete &&

@@ -1,6 +1,6 @@
 /* Sending a request to the one place where it is to run: an instance of the service here, or the agent of another site. Where
  * there are several places, see trial.c; a body that is too large to be kept comes back here. */
-#include "proxy/proxy_int.h"
+#include "proxy/gather.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -154,6 +154,8 @@ void proxy_build_request(struct proxy_exchange *exchange, struct http_head *head
 		buf_put(out, exchange->baggage);
 		buf_put(out, STR("\r\n"));
 	}
+	if (exchange->trial && exchange->trial->gather)
+		buf_put(out, STR("Accept-Encoding: identity\r\n"));
 	http_put_fields(out, head);
 	put_framing(exchange, head, out);
 	buf_put(out, buf_str(&exchange->state->via));
@@ -274,6 +276,8 @@ void proxy_execute_start(struct proxy_exchange *exchange, bool fresh)
 void proxy_execute(struct proxy_exchange *exchange, struct http_head *head)
 {
 	if (exchange->trial) {
+		if (exchange->trial->gather && proxy_gather_read(exchange, head) != 0)
+			return;
 		proxy_trial_begin(exchange, head);
 		return;
 	}

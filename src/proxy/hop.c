@@ -1,7 +1,8 @@
 /* The header that one agent sends to another: which service the request is for, and how many agents it has passed.
  *
- *     Cheops-Hop: v2 service=<percent-encoded> hops=<number>
+ *     Cheops-Hop: v2 service=<percent-encoded> hops=<number> [gather=1]
  *
+ * `gather=1` says that the answer will be put together with those of other sites (gather.c): replicas are to be told as such.
  * It counts only on a connection whose other end has proved to be an agent of this mesh (mutual TLS), and so holds for this
  * hop alone. A front ignores the header, and the port for peers takes no request of a user without it.
  */
@@ -13,6 +14,8 @@ void proxy_hop_put(struct proxy_exchange *exchange, struct buf *out)
 	percent_encode(out, exchange->service->name);
 	buf_put(out, STR(" hops="));
 	buf_put_number(out, exchange->hops + 1, 1);
+	if (exchange->trial && exchange->trial->gather)
+		buf_put(out, STR(" gather=1"));
 	buf_put(out, STR("\r\n"));
 }
 
@@ -43,6 +46,7 @@ bool proxy_hop_read(struct arena *arena, struct str value, struct proxy_hop *hop
 			return false;
 		hop->hops = hop->hops * 10 + (uint32_t)(hops.at[i] - '0');
 	}
+	hop->gather = str_equal(part_of(value, "gather="), STR("1"));
 	return percent_decode(arena, part_of(value, "service="), &hop->service) && hop->service.length > 0;
 }
 
@@ -84,6 +88,7 @@ int proxy_hop_check(struct proxy_exchange *exchange, struct http_head *head)
 	if (!field || !proxy_hop_read(&exchange->arena, http_field_value(head, field), &hop))
 		return refuse_header(exchange, field != NULL);
 	exchange->hops = hop.hops;
+	exchange->gathered = hop.gather;
 	field->dropped = true;
 	proxy_count(&exchange->proxy->counters.from_peers, 1);
 	if (exchange->hops > PROXY_HOPS_MOST) {

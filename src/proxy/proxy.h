@@ -182,6 +182,9 @@ bool proxy_paths_read(struct proxy_paths *paths, site_id id, struct proxy_path *
 	X(races, "cheops_races_total", "Further sites asked while the answer of one was still awaited")                    \
 	X(cancelled, "cheops_cancelled_attempts_total", "Attempts given up: another site answered, or the client left")    \
 	X(skipped, "cheops_skipped_sites_total", "Sites passed over because the data path to them was down")               \
+	X(aggregates, "cheops_aggregated_requests_total", "Reads at several sites whose answers were put together")        \
+	X(partial, "cheops_partial_answers_total", "Of these: answers from which a site is missing")                       \
+	X(partial_late, "cheops_partial_late_total", "Of these: answers that had begun when a site failed")                \
 	X(probes, "cheops_path_probes_total", "Probes sent to other sites on the data path")                               \
 	X(probe_failures, "cheops_path_probe_failures_total", "Probes that were not answered in time")                     \
 	X(lost_paths, "cheops_paths_lost_total", "Times that the data path to a site went down")                           \

@@ -227,6 +227,7 @@ enum proxy_phase {
 	PROXY_SPOOLING,   /* its body goes to a file, for an operation */
 	PROXY_GATHERING,  /* its body is read, to be kept until it is known where the request runs */
 	PROXY_TRYING,     /* attempts are under way at one or more sites */
+	PROXY_MERGING,    /* the lists of several sites go out as one */
 	PROXY_CONNECTING, /* to where it is to run */
 	PROXY_RUNNING,    /* the request goes there, the response comes back */
 	PROXY_TUNNEL,     /* both ends speak another protocol */
@@ -272,7 +273,11 @@ enum proxy_attempt_state {
 	PROXY_ATTEMPT_FAILED,    /* see error */
 	PROXY_ATTEMPT_CANCELLED, /* another one answered */
 	PROXY_ATTEMPT_WON,
+	PROXY_ATTEMPT_DONE, /* its answer is a part of the answer, and was read to its end, or as far as it was wanted */
 };
+
+struct proxy_gather;
+struct proxy_part;
 
 /* A request at one of its candidates. */
 struct proxy_attempt {
@@ -292,6 +297,7 @@ struct proxy_attempt {
 	const char *error;                               /* of RFC 9209 */
 	const char *details;                             /* for people; NULL: none */
 	unsigned status;                                 /* received; 0: none */
+	struct proxy_part *part;                         /* of a gather: the head is there; NULL: not yet */
 	struct proxy_attempt *next;                      /* in the order in which they began */
 	struct proxy_attempt *peer_next, *peer_previous; /* under way at the same peer */
 };
@@ -313,6 +319,7 @@ struct proxy_trial {
 	struct buf tail;         /* what ends a body in chunks */
 	struct http_timer timer; /* for the next one of a race */
 	struct proxy_exchange *exchange;
+	struct proxy_gather *gather; /* it runs at all of the sites; NULL: at one of them */
 };
 
 /* ---- Replicated resources ----------------------------------------------------------------------------------------- */
@@ -371,6 +378,8 @@ struct proxy_exchange {
 	/* its scope */
 	struct arena arena; /* of what follows, and of texts made for this request */
 	enum proxy_carrier carrier;
+	bool gathered;                          /* another agent puts the answer together with those of other sites */
+	bool marks;                             /* and replicas in it are marked */
 	bool ambiguous;                         /* its id stands for several scopes */
 	bool inner;                             /* a service here makes it, on behalf of another request: */
 	struct str caller;                      /* this one; "": not known */
@@ -449,6 +458,8 @@ void proxy_stream_push(struct proxy_stream *stream, const char *at, size_t lengt
 /* Queues a piece of the body, framed as the stream is; and, once it is complete, what ends it. */
 void proxy_stream_push_body(struct proxy_stream *stream, uint32_t body, uint32_t length);
 void proxy_stream_finish(struct proxy_stream *stream);
+/* The same for bytes that are not in a connection's buffer, and stay where they are until they are sent. */
+void proxy_stream_push_bytes(struct proxy_stream *stream, struct str bytes);
 enum proxy_pump proxy_stream_pump(struct proxy_stream *stream);
 /* Queues what of the body is in the buffer already, so that it goes out together with the head. False: it is malformed. */
 bool proxy_stream_prime(struct proxy_stream *stream);
@@ -504,6 +515,8 @@ void proxy_decide(struct proxy_exchange *exchange);
 void proxy_put_local_target(struct proxy_exchange *exchange, struct buf *out);
 /* Before the head of the answer is written. True: ids in the body will be replaced, its length is not known. */
 bool proxy_splice_answer(struct proxy_exchange *exchange, struct http_head *head);
+/* For the answer of a service here; NULL: it passes as it is. *marks: replicas in the list are to be marked; and whether they are. */
+struct glue_splicer *proxy_splicer_new(struct proxy_exchange *exchange, const struct http_head *head, bool *marks);
 
 /* spool.c: reads the body of an operation, which nobody looks into, and hands it to `collected`; long ones go to a file. */
 void proxy_spool_start(struct proxy_exchange *exchange, const struct http_head *head);
@@ -518,6 +531,7 @@ void proxy_file_close(struct proxy_exchange *exchange);
 struct proxy_hop {
 	struct str service;
 	uint32_t hops;
+	bool gather;
 };
 
 /* Takes the header's value apart. False: it is malformed, or of another version. */
@@ -583,7 +597,17 @@ bool proxy_trial_move(struct proxy_exchange *exchange, const char *error);
 /* Another agent did not run such a request, and its body is still there. True: it is on its way to the next place. */
 bool proxy_trial_refused(struct proxy_exchange *exchange, const struct http_head *head);
 
+/* Asks one of the candidates. */
+void proxy_trial_launch(struct proxy_exchange *exchange, struct proxy_candidate *candidate);
+/* Is the path to it known to be down? */
+bool proxy_candidate_is_down(struct proxy_exchange *exchange, const struct proxy_candidate *candidate);
+
 /* attempt.c: one candidate of a trial. */
+/* It is over, and told of; its connection may serve again. */
+void proxy_attempt_done(struct proxy_attempt *attempt, bool reusable);
+void proxy_attempt_fail(struct proxy_attempt *attempt, const char *error, const char *details);
+/* The time until something has to come from it; 0: none. */
+void proxy_attempt_wait(struct proxy_attempt *attempt, uint64_t delay_ms);
 void proxy_attempt_start(struct proxy_attempt *attempt);
 void proxy_attempt_changed(struct proxy_attempt *attempt);
 void proxy_attempt_expired(struct proxy_attempt *attempt);
@@ -681,6 +705,12 @@ void proxy_build_whole(struct proxy_exchange *exchange, unsigned status, struct 
 /* The fields say how long the body is, which follows. */
 void proxy_build_file(struct proxy_exchange *exchange, unsigned status, struct str fields);
 void proxy_build_response(struct proxy_exchange *exchange, struct http_head *head);
+/* A head whose body, if any, comes in pieces; `fields` are complete lines. */
+void proxy_build_merged(struct proxy_exchange *exchange, unsigned status, struct str reason, struct str fields);
+/* What was done for a request, site by site: Proxy-Status and Server-Timing. */
+void proxy_put_deeds(struct proxy_exchange *exchange, struct buf *out);
+/* A string of RFC 8941. */
+void proxy_put_quoted(struct buf *out, struct str text);
 /* `fields` is "" or complete lines. */
 void proxy_build_answer(struct proxy_exchange *exchange, unsigned status, const char *content_type, struct str fields,
                         struct str body);

@@ -145,7 +145,7 @@ int proxy_choose_copies(struct proxy_exchange *exchange, const struct scope_plan
 	const struct scope_step *root = plan->root;
 	bool known = resource && !resource->match.needs_body;
 	if (!resource || (known && (resource->effect == GLUE_LIST || resource->effect == GLUE_PASS)))
-		return ERR_UNAVAILABLE; /* lists of several sites are put together in a later version */
+		return ERR_UNAVAILABLE; /* a read is put together (gather.c); anything else is no operation on one item */
 	for (uint32_t i = 0; i < root->of_count; i++)
 		if (root->of[i]->op != SCOPE_ONE)
 			return ERR_UNAVAILABLE;
@@ -374,7 +374,7 @@ static const struct glue_places *places_of(const struct proxy_exchange *exchange
 	const struct proxy_resource *resource = exchange->resource;
 	if (!resource || !resource->match.operation || exchange->peer || head->status < 200 || head->status > 299)
 		return NULL;
-	if (glue_type_identity(resource->match.type) == GLUE_CHOSEN || http_method_is_head(exchange->method))
+	if (http_method_is_head(exchange->method))
 		return NULL;
 	const struct http_field *coding = http_find_named(head, STR("content-encoding"));
 	bool any =
@@ -382,15 +382,51 @@ static const struct glue_places *places_of(const struct proxy_exchange *exchange
 	return any ? glue_answer_places(resource->match.operation) : NULL;
 }
 
-bool proxy_splice_answer(struct proxy_exchange *exchange, struct http_head *head)
+/* Ids that users chose stay. */
+static bool leave_id(void *context, const struct glue_place *place, struct buf *value, bool *quoted)
+{
+	(void)context, (void)place, (void)value, (void)quoted;
+	return false;
+}
+
+static void put_mark(void *context, const struct glue_place *place, struct buf *meta_id)
+{
+	const struct engine_to_meta *to = context;
+	struct engine_name name = to->own;
+	struct engine_found found;
+	name.id = place->value;
+	if (engine_find(to->engine, &name, &found) && !found.by_meta_id)
+		replica_id_put(found.id, meta_id);
+}
+
+struct glue_splicer *proxy_splicer_new(struct proxy_exchange *exchange, const struct http_head *head, bool *marks)
 {
 	struct proxy_resource *resource = exchange->resource;
 	const struct glue_places *places = places_of(exchange, head);
+	bool wanted = *marks;
+	*marks = false;
 	if (!places || head->framing == HTTP_BODY_NONE)
-		return false;
+		return NULL;
+	bool chosen = glue_type_identity(resource->match.type) == GLUE_CHOSEN;
+	struct glue_list_about about;
+	wanted = wanted && glue_operation_list(resource->match.operation, &about);
+	if (chosen && !wanted)
+		return NULL;
 	resource->to_meta = (struct engine_to_meta){exchange->proxy->shared->engine, resource->name};
-	struct glue_replacer meta = engine_to_meta(&resource->to_meta);
-	exchange->response.splicer = glue_splicer_new(places, &meta);
+	struct glue_replacer meta = chosen ? (struct glue_replacer){NULL, leave_id} : engine_to_meta(&resource->to_meta);
+	struct glue_splicer *splicer = glue_splicer_new(places, &meta);
+	struct glue_marker marker = {&resource->to_meta, chosen ? put_mark : NULL};
+	*marks = wanted && glue_splicer_mark(splicer, about.list, &marker);
+	return splicer;
+}
+
+bool proxy_splice_answer(struct proxy_exchange *exchange, struct http_head *head)
+{
+	bool marks = exchange->gathered;
+	exchange->response.splicer = proxy_splicer_new(exchange, head, &marks);
+	exchange->marks = marks;
+	if (!exchange->response.splicer)
+		return false;
 	struct http_field *length = http_find(head, HTTP_FIELD_CONTENT_LENGTH);
 	if (length)
 		length->dropped = true;

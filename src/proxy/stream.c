@@ -35,7 +35,7 @@ void proxy_stream_push(struct proxy_stream *stream, const char *at, size_t lengt
 	stream->pieces[stream->count++] = (struct iovec){(void *)at, length};
 }
 
-static void push_framed(struct proxy_stream *stream, struct str bytes)
+void proxy_stream_push_bytes(struct proxy_stream *stream, struct str bytes)
 {
 	if (bytes.length == 0)
 		return;
@@ -52,7 +52,7 @@ void proxy_stream_push_body(struct proxy_stream *stream, uint32_t body, uint32_t
 {
 	struct str bytes = length > 0 ? str_make(stream->from->in.at + body, length) : STR("");
 	if (!stream->splicer) {
-		push_framed(stream, bytes);
+		proxy_stream_push_bytes(stream, bytes);
 		return;
 	}
 	/* All that was spliced before is sent: nothing is read while anything is unsent. What is no JSON passes as it is. */
@@ -61,7 +61,7 @@ void proxy_stream_push_body(struct proxy_stream *stream, uint32_t body, uint32_t
 		glue_splice(stream->splicer, bytes, &stream->spliced, NULL);
 	if (stream->complete)
 		glue_splice_end(stream->splicer, &stream->spliced, NULL);
-	push_framed(stream, buf_str(&stream->spliced));
+	proxy_stream_push_bytes(stream, buf_str(&stream->spliced));
 }
 
 void proxy_stream_finish(struct proxy_stream *stream)

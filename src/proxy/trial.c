@@ -18,7 +18,7 @@
  *   the client expects 100-continue     the same, since it is the service that says so
  *   the client goes away                all attempts are given up
  */
-#include "proxy/proxy_int.h"
+#include "proxy/gather.h"
 
 #include <stdio.h>
 
@@ -58,9 +58,8 @@ static void keep_head(struct proxy_exchange *exchange, const struct http_head *h
 
 /* ---- The next place ---------------------------------------------------------------------------------------------- */
 
-static bool is_down(void *context, const struct proxy_candidate *candidate)
+bool proxy_candidate_is_down(struct proxy_exchange *exchange, const struct proxy_candidate *candidate)
 {
-	struct proxy_exchange *exchange = context;
 	bool down = true;
 	if (candidate->place == PROXY_HERE) {
 		struct proxy_backend *backend = &exchange->state->backends[exchange->service->index];
@@ -74,6 +73,11 @@ static bool is_down(void *context, const struct proxy_candidate *candidate)
 	}
 	proxy_count(&exchange->proxy->counters.skipped, down);
 	return down;
+}
+
+static bool is_down(void *context, const struct proxy_candidate *candidate)
+{
+	return proxy_candidate_is_down(context, candidate);
 }
 
 static struct proxy_attempt *add_attempt(struct proxy_exchange *exchange, struct proxy_candidate *candidate)
@@ -125,6 +129,12 @@ static void launch(struct proxy_exchange *exchange, struct proxy_candidate *cand
 		proxy_count(&exchange->proxy->counters.races, 1);
 	trial->hurry = false;
 	http_timer_clear(exchange->proxy->loop, &trial->timer);
+	proxy_trial_launch(exchange, candidate);
+}
+
+void proxy_trial_launch(struct proxy_exchange *exchange, struct proxy_candidate *candidate)
+{
+	struct proxy_trial *trial = exchange->trial;
 	struct proxy_attempt *attempt = add_attempt(exchange, candidate);
 	bool there = write_head(exchange, attempt, &attempt->head);
 	exchange->peer = NULL; /* the attempt has it */
@@ -132,6 +142,8 @@ static void launch(struct proxy_exchange *exchange, struct proxy_candidate *cand
 		attempt->error = "destination_not_found";
 		attempt->not_run = trial->hurry = true;
 		proxy_attempt_end(attempt, PROXY_ATTEMPT_FAILED);
+		if (trial->gather)
+			proxy_gather_failed(attempt);
 		return;
 	}
 	proxy_attempt_start(attempt);
@@ -223,6 +235,10 @@ static void finish(struct proxy_exchange *exchange)
 void proxy_trial_advance(struct proxy_exchange *exchange)
 {
 	struct proxy_trial *trial = exchange->trial;
+	if (trial->gather) {
+		proxy_gather_advance(exchange);
+		return;
+	}
 	while (exchange->phase == PROXY_TRYING) {
 		bool alone = trial->live == 0;
 		if (!alone && (!trial->safe || trial->live >= LIMIT_PROXY_RACERS))
@@ -314,6 +330,14 @@ bool proxy_trial_refused(struct proxy_exchange *exchange, const struct http_head
 static void stream(struct proxy_exchange *exchange)
 {
 	struct proxy_trial *trial = exchange->trial;
+	if (trial->gather) {
+		struct proxy_problem problem = {
+			.status = 413, .type = "body-too-long", .title = "The body is too long", .close = true};
+		proxy_problem(exchange, &problem,
+		              "a body that is read at all sites of `&` has to be kept, and may have %d bytes, without `Expect`",
+		              LIMIT_PROXY_KEPT_BODY_BYTES);
+		return;
+	}
 	trial->streams = true;
 	trial->safe = false;
 	if (!settle_next(exchange))
@@ -438,6 +462,8 @@ void proxy_trial_free(struct proxy_exchange *exchange)
 		proxy_attempt_end(trial->last, PROXY_ATTEMPT_CANCELLED);
 	for (struct proxy_attempt *attempt = trial->first; attempt; attempt = attempt->next)
 		buf_free(&attempt->head);
+	if (trial->gather)
+		proxy_gather_free(exchange);
 	buf_free(&trial->body);
 	buf_free(&trial->tail);
 	exchange->trial = NULL;

@@ -68,7 +68,7 @@ def test_inner_call_that_is_refused_is_told_by_the_service(sites):
 def test_connection_goes_on_after_a_refusal(sites):
     parts = urllib.parse.urlsplit(sites.url("Site1", "compute"))
     connection = http.client.HTTPConnection(parts.netloc, timeout=BOUND_S)
-    for scope, status in [("Site9", 400), ("Site1", 200), ("Site1 & Site2", 501), ("Site3", 200)]:
+    for scope, status in [("Site9", 400), ("Site1", 200), ("Site1 % Site2", 501), ("Site1 & Site2", 207), ("Site3", 200)]:
         connection.request("GET", "/whoami", headers={"Scope": scope})
         first = connection.sock
         response = connection.getresponse()

@@ -342,7 +342,7 @@ static bool to_meta(void *context, const struct glue_place *place, struct buf *v
 	(void)context;
 	if (!str_equal(place->value, STR("7")))
 		return false;
-	buf_put(value, STR("seven"));
+	buf_put(value, STR(A));
 	*quoted = true;
 	return true;
 }
@@ -350,8 +350,8 @@ static bool to_meta(void *context, const struct glue_place *place, struct buf *v
 static void mark(void *context, const struct glue_place *place, struct buf *meta_id)
 {
 	(void)context;
-	if (str_equal(place->value, STR("7")))
-		buf_put(meta_id, STR(A));
+	if (str_equal(place->value, STR("9")))
+		buf_put(meta_id, STR(B));
 }
 
 static void test_marks(void **state)
@@ -360,14 +360,14 @@ static void test_marks(void **state)
 	static const struct {
 		const char *text, *expected;
 	} cases[] = {
-		{"{\"l\":[{\"id\":7},{\"id\":8}]}", "{\"l\":[{" REPLICA(A) ",\"id\":\"seven\"},{\"id\":8}]}"},
+		{"{\"l\":[{\"id\":7},{\"id\":9}]}", "{\"l\":[{" REPLICA(A) ",\"id\":\"" A "\"},{" REPLICA(B) ",\"id\":9}]}"},
 		{"{\"l\":[{ \"x\":{\"id\":7}, \"id\": \"7\" } , {}, { }, 7]}",
-	     "{\"l\":[{" REPLICA(A) ", \"x\":{\"id\":7}, \"id\": \"seven\" } , {}, { }, 7]}"},
+	     "{\"l\":[{" REPLICA(A) ", \"x\":{\"id\":7}, \"id\": \"" A "\" } , {}, { }, 7]}"},
 		{"{\"l\":[{\"cheops-replica\":\"x\",\"id\":8}, {\"cheops-replica\":1,\"id\":7}]}",
-	     "{\"l\":[{" REPLICA("") ",\"cheops-replica\":\"x\",\"id\":8}, {" REPLICA(
-			 A) ",\"cheops-replica\":1,\"id\":\"seven\"}]}"},
-		{"{\"k\":[{\"id\":7}],\"l\":[{\"id\":7,", "{\"k\":[{\"id\":7}],\"l\":[{\"id\":\"seven\","},
-		{"{\"l\":[{\"id\":7,}]}", "{\"l\":[{\"id\":\"seven\",}]}"},
+	     "{\"l\":[{" REPLICA("") ",\"cheops-replica\":\"x\",\"id\":8}, {" REPLICA(A) ",\"cheops-replica\":1,\"id\":\"" A
+	                                                                                 "\"}]}"},
+		{"{\"k\":[{\"id\":7}],\"l\":[{\"id\":7,", "{\"k\":[{\"id\":7}],\"l\":[{\"id\":\"" A "\","},
+		{"{\"l\":[{\"id\":7,}]}", "{\"l\":[{\"id\":\"" A "\",}]}"},
 		{"{\"l\":{\"id\":7}}", "{\"l\":{\"id\":7}}"},
 	};
 	struct glue_places *places = glue_places_new();

@@ -1,0 +1,36 @@
+"""Pages and orders: each site knows only its own, so they are refused; and a list that has more pages than one says so."""
+import json
+
+import pytest
+
+import lists_lab
+
+SITES = ("Site1", "Site2")
+
+
+@pytest.fixture
+def cloud(tmp_path):
+    made = lists_lab.Lab(tmp_path, application="openstack", sites=SITES)
+    yield made
+    made.stop()
+
+
+@pytest.mark.parametrize("query, member, what", [("limit=2", "limit", "a page"), ("name=a&marker=x", "marker", "a page"),
+                                                 ("sort_key=name", "sort_key", "an order"), ("li%6dit=2", "limit", "a page")])
+def test_they_are_refused_with_a_reason(cloud, query, member, what):
+    answer = cloud.get("/v2/images?" + query, scope="Site1 & Site2")
+    assert answer.status == 400 and answer.problem["type"] == "urn:cheops:problem:not-aggregated"
+    assert f"`{member}` asks for {what}" in answer.problem["detail"]
+    assert all(service.paths == [] for service in cloud.sites.values())
+    assert cloud.get("/v2/images?" + query, scope="Site1").status == 200  # at one site they are the site's affair
+
+
+def test_a_site_with_more_pages_says_so(cloud):
+    cloud.say(Site1=lists_lab.images("one"), Site2=json.dumps({"images": [{"name": "two"}], "next": "/v2/images?marker=x"}).encode())
+    answer = cloud.get("/v2/images", scope="Site1 & Site2")
+    assert answer.names == ["one", "two"] and answer.partial == '"Site2";reason=more-pages'
+
+
+def test_a_link_to_the_next_page_counts(cloud):
+    cloud.say(Site1=(200, {"Link": '</v2/images?page=2>; rel="next"'}, lists_lab.images("one")), Site2=lists_lab.images("two"))
+    assert cloud.get("/v2/images", scope="Site1 & Site2").partial == '"Site1";reason=more-pages'
