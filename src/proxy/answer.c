@@ -185,7 +185,7 @@ static void drop_outcome(struct http_head *head)
 		said->dropped = true;
 }
 
-/* What another agent, that puts the answer together with others, has to know of it. */
+/* What another agent, that puts the answer together with others, has to know of it; and nobody else. */
 static void put_gathered(struct proxy_exchange *exchange, struct http_head *head, struct buf *out)
 {
 	const struct proxy_resource *resource = exchange->resource;
@@ -193,6 +193,8 @@ static void put_gathered(struct proxy_exchange *exchange, struct http_head *head
 	bool replica = resource && resource->known && (resource->found.by_meta_id || chosen) && head->status <= 299;
 	for (struct http_field *said; (said = http_find_named(head, STR("cheops-gather"))) != NULL;)
 		said->dropped = true;
+	if (!exchange->gathered)
+		return; /* it was told to us */
 	if (exchange->marks)
 		buf_put(out, STR("Cheops-Gather: marks\r\n"));
 	else if (replica && resource->effect == GLUE_READ)
@@ -215,7 +217,7 @@ void proxy_build_response(struct proxy_exchange *exchange, struct http_head *hea
 		length->dropped = true;
 	if (http_has(head, HTTP_FIELD_CHEOPS_OUTCOME))
 		drop_outcome(head);
-	if (exchange->gathered && final)
+	if (final && (exchange->gathered || (exchange->trial && exchange->trial->gather)))
 		put_gathered(exchange, head, out);
 	http_put_fields(out, head);
 	if (protocol.length) {

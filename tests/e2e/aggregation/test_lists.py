@@ -93,6 +93,7 @@ def test_the_answer_says_who_was_asked(demo, filled):
 def test_an_item_that_is_replicated_is_one(demo, filled):
     at_two = ask(demo.url("Site1", "image") + f"/images/{filled['at two']}", "GET", {"Scope": "Site2 & Site3"})
     assert at_two.status == 200 and at_two.json["id"] == filled["at two"], at_two
+    assert at_two.header("Cheops-Gather") is None
     here = ask(demo.url("Site1", "image") + f"/images/{filled['everywhere']}", "GET", {"Scope": ALL})
     assert here.status == 200 and here.json["id"] == filled["everywhere"], here
 

@@ -21,6 +21,8 @@ static const char description[] =
 	"    item: /images/{id}\n"
 	"    object: /image\n"
 	"    list: /images\n"
+	"    paging: {query: [limit, marker], next: /next}\n"
+	"    sort: order\n"
 	"    id: [/id, /uuid]\n"
 	"    name: /name\n"
 	"    unique: true\n"
@@ -351,6 +353,38 @@ static void relations(void **state)
 	glue_free(glue);
 }
 
+static void lists_and_what_is_asked_of_them(void **state)
+{
+	static const struct {
+		const char *query;
+		enum glue_list_query asks;
+		const char *member;
+	} cases[] = {
+		{"", GLUE_QUERY_FREE, NULL},
+		{"name=limit&limits=1&x=limit", GLUE_QUERY_FREE, NULL},
+		{"limit=1", GLUE_QUERY_PAGES, "limit"},
+		{"a=b&marker", GLUE_QUERY_PAGES, "marker"},
+		{"a;l%69mit=2", GLUE_QUERY_PAGES, "limit"},
+		{"&&order=up&limit=1", GLUE_QUERY_SORTS, "order"},
+		{"limit%", GLUE_QUERY_FREE, NULL},
+		{"limi", GLUE_QUERY_FREE, NULL},
+	};
+	(void)state;
+	struct glue *glue = read_fine(description);
+	const struct glue_operation *list = operation_of(glue, "image", "GET /images");
+	struct glue_list_about about;
+	struct str member;
+	assert_true(glue_operation_list(list, &about));
+	assert_true(str_equal(about.list, STR("/images")) && str_equal(about.next, STR("/next")));
+	assert_false(glue_operation_list(operation_of(glue, "image", "GET /images/1"), &about));
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		assert_int_equal(glue_list_query(list, str_of(cases[i].query), &member), cases[i].asks);
+		if (cases[i].member)
+			assert_true(str_equal(member, str_of(cases[i].member)));
+	}
+	glue_free(glue);
+}
+
 static void ownership_and_several_sites(void **state)
 {
 	(void)state;
@@ -394,6 +428,7 @@ int main(void)
 		cmocka_unit_test(ids_stand_where_the_description_says),
 		cmocka_unit_test(relations),
 		cmocka_unit_test(ownership_and_several_sites),
+		cmocka_unit_test(lists_and_what_is_asked_of_them),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
