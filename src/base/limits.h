@@ -147,6 +147,15 @@ enum {
 	LIMIT_REPLICA_KEY_BYTES = 400,    /* of an Idempotency-Key with whom it is from */
 	LIMIT_REPLICA_NAME_BYTES = 200,   /* of a service, a type, a local id */
 
+	/* cross resources */
+	LIMIT_CROSS_FIELDS = 32,               /* of a body that are divided, or combined */
+	LIMIT_CROSS_ELEMENTS = 1 << 16,        /* of a list that is divided, or put together */
+	LIMIT_CROSS_DECIMALS = 18,             /* decimal places of a number that is divided, or summed */
+	LIMIT_CROSS_HEADER_BYTES = 4096,       /* of Cheops-Divide */
+	LIMIT_CROSS_MESSAGE_BYTES = 64 << 10,  /* on names, between the sites of a container */
+	LIMIT_CROSS_WAITING = 4096,            /* names asked for, of one site, that are not decided yet */
+	LIMIT_CROSS_COMBINED_BYTES = 64 << 20, /* of what the parts of a resource are put together to */
+
 	/* the agent's configuration */
 	LIMIT_AGENT_FILE_BYTES = 1 << 20,
 	LIMIT_AGENT_NAME_BYTES = 128,    /* of a site, a service, a version, a tag */
