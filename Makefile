@@ -24,7 +24,7 @@ demo: ## three sites on this machine, and what to try with them (docs/demo.md)
 	@scripts/build main cheops cheops-sample
 	@build/cheops demo
 
-sim: ## whole worlds of sites from one seed: ROOM=site|replica SEED=N SITES=N STEPS=N OPTIONS='--help' (docs/simulator.md)
+sim: ## whole worlds of sites from one seed: ROOM=site|replica|cross SEED=N SITES=N STEPS=N OPTIONS='--help' (docs/simulator.md)
 	@scripts/deps sim
 	@scripts/sim $(if $(ROOM),$(ROOM)) $(if $(SEED),--seed $(SEED)) $(if $(SITES),--sites $(SITES)) $(if $(STEPS),--steps $(STEPS)) $(OPTIONS)
 
