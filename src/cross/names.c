@@ -224,7 +224,7 @@ void names_tell(struct cross_names *names, const struct container *it, site_id t
 {
 	flush(names);
 	struct buf *out = message_to(names, it, to, kind);
-	if (kind == MESSAGE_TERM)
+	if (kind == MESSAGE_LIST)
 		container_put(&it->list, out);
 	flush(names);
 }
@@ -280,10 +280,10 @@ static void take(struct cross_names *names, site_id from, struct str bytes)
 	struct container *it = container_of(names, message.container);
 	if (!it)
 		return;
-	if (message.kind == MESSAGE_TERM) {
+	if (message.kind == MESSAGE_LIST) {
 		take_list(names, it, from, &message, &rest);
 	} else if (message.term != it->list.term) {
-		names_tell(names, it, from, MESSAGE_TERM); /* whoever has the later one tells it */
+		names_tell(names, it, from, MESSAGE_LIST); /* whoever has the later one tells it */
 	} else if (container_index(it, from) == it->list.count ||
 	           container_index(it, names->options.self) == it->list.count) {
 		names->counters.messages_dropped++;

@@ -205,7 +205,7 @@ void container_due(struct cross_names *names, struct active *active)
 	}
 	for (uint32_t i = 1; i < it->list.count; i++) {
 		if ((it->ready >> i & 1) == 0)
-			names_tell(names, it, it->list.sites[i].site, MESSAGE_TERM);
+			names_tell(names, it, it->list.sites[i].site, MESSAGE_LIST);
 	}
 	active_again(names, active);
 	look_whether_all_are_ready(names, it);
@@ -227,7 +227,7 @@ void container_told(struct cross_names *names, struct container *it, site_id fro
 	    (index_in(list, from) < list->count || container_index(it, from) < it->list.count))
 		container_adopt(names, it, list);
 	else if (list->term < it->list.term)
-		names_tell(names, it, from, MESSAGE_TERM);
+		names_tell(names, it, from, MESSAGE_LIST);
 	if (it->list.term == list->term && it->list.sites[0].site == from &&
 	    container_index(it, names->options.self) < it->list.count && claims_told(names, it))
 		names_tell(names, it, from, MESSAGE_READY);

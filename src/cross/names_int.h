@@ -72,7 +72,7 @@ bool container_read(struct reader *reader, struct cross_container *list);
 enum message_kind {
 	MESSAGE_CLAIMS = 1, /* to the prime: claims and their states */
 	MESSAGE_VERDICTS,   /* from the prime */
-	MESSAGE_TERM,       /* the sender's list. From the prime: say when you are ready */
+	MESSAGE_LIST,       /* the sender's list. From the prime: say when you are ready */
 	MESSAGE_READY,      /* to the prime: I am in this term, and you have all that I hold */
 	MESSAGE_KINDS,
 };
