@@ -201,6 +201,7 @@ static void recover_first(struct replica *replica, struct replicant *r)
 	struct op *op = r->task.intent;
 	if (op && task_runs_again(op)) {
 		r->task.intent = NULL;
+		outcome_stamp_anew(replica, r, op);
 		lane_issue(replica, r, op);
 		r->task.what = TASK_DELIVERED;
 		r->unsure = true;

@@ -80,7 +80,7 @@ static bool is_settled(const struct replicant *r)
 
 /* While it ran, later ones came: nobody has heard of it, so it is later than those. What a member issues after it said what it has is
  * later than all of that, by which a state that is given (repair.c) covers nothing unseen. */
-static struct op *stamp_anew(struct replica *replica, struct replicant *r, struct op *op)
+void outcome_stamp_anew(struct replica *replica, struct replicant *r, struct op *op)
 {
 	struct op_row row;
 	struct buf bytes = {0};
@@ -88,22 +88,22 @@ static struct op *stamp_anew(struct replica *replica, struct replicant *r, struc
 	for (uint32_t i = 0; i < r->ops_count && !late; i++)
 		late = r->ops[i]->stamp >= op->stamp;
 	if (!late)
-		return op;
+		return;
 	if (op_fetch(replica, r, r->self, op->number, &row) != 0) {
 		replica->broken = true;
-		return op;
+		return;
 	}
 	op->stamp = hlc_tick(&replica->clock, replica->now.wall_ms);
 	op_row_put(&bytes, op->stamp, op->seen, r->members_count, op_content_of(&row, buf_str(&replica->row)));
 	op_store(replica, r, r->self, op->number, buf_str(&bytes));
 	replica->counters.pending_operations--; /* it was there before */
 	buf_free(&bytes);
-	return op;
 }
 
 static struct op *issue(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
 {
-	struct op *op = stamp_anew(replica, r, r->task.intent);
+	struct op *op = r->task.intent;
+	outcome_stamp_anew(replica, r, op);
 	r->task.intent = NULL;
 	if (r->task.key.length > 0)
 		key_store(replica, buf_str(&r->task.key), op_id(r, r->self, op->number), outcome);

@@ -510,7 +510,8 @@ void lane_adopt(struct replica *replica, struct replicant *r, const struct op *c
 void lane_wake_slots(struct replica *replica);
 
 /* outcome.c */
-void outcome_end(struct replicant *r); /* of its task */
+void outcome_end(struct replicant *r);                                                /* of its task */
+void outcome_stamp_anew(struct replica *replica, struct replicant *r, struct op *op); /* if later ones came */
 void outcome_take(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome);
 void outcome_answer(struct replica *replica, const struct replicant *r, const struct replica_outcome *outcome);
 

@@ -100,6 +100,35 @@ static void test_crash_of_first(void **state)
 	}
 }
 
+/* While it was executed, a later one came, and this site has said so: a state, for instance, covers nothing that its giver cannot have
+ * known (repair.c). So it is issued as later than that, with a restart or without. */
+static void test_crash_of_first_with_later_ones(void **state)
+{
+	(void)state;
+	for (int way = 0; way < 6; way++) {
+		struct world *world = world_with_one(3, 7);
+		bool crashes = way % 3 > 0, given = way / 3;
+		world->sites[0].hold_tasks = true;
+		world_ask(world, 0, 1, "set 50");
+		assert_int_equal(world->sites[0].tasks_count, 1);
+		world_go(world, SECOND);
+		if (given)
+			world_give(world, 1, 1);
+		else
+			world_ask(world, 1, 1, "set 60");
+		world_go(world, SECOND);
+		assert_int_equal(world_item(world, 2, 1)->value, given ? 7 : 60);
+		if (crashes)
+			crash_while_asking(world, 0, way % 3 == 1);
+		else
+			world->sites[0].hold_tasks = false;
+		world_go(world, 60 * SECOND);
+		assert_all(world, 1, 50);
+		assert_nothing_pending(world);
+		world_free(world);
+	}
+}
+
 static void test_crash_of_create(void **state)
 {
 	(void)state;
@@ -523,6 +552,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_crash_of_first),
+		cmocka_unit_test(test_crash_of_first_with_later_ones),
 		cmocka_unit_test(test_crash_of_create),
 		cmocka_unit_test(test_crash_of_delivered),
 		cmocka_unit_test(test_answers_that_need_not_wait),
