@@ -9,8 +9,7 @@
  * Withheld. The operation gives up its number, since others of this site's users may follow, and gets one that is out of the
  * sequence. If it turns out that it happened, it is issued now: it gets its number, and X has it at the place where it was run
  * (unless a re-run has undone it: then it is run again). If it did not happen, or a user of this site has deleted the item since, no
- * trace stays. If the service cannot tell, a
- * person has to: replica_judge().
+ * trace stays; where that delete is not done yet, it is not decided before. If the service cannot tell, a person has to: replica_judge().
  *
  * A person's word on an operation that is issued and rejected or in doubt here: run it again, it did happen, or let it be. */
 #include "replica/replica_int.h"
@@ -98,6 +97,13 @@ static void insert_step(struct replicant *r, uint32_t place, uint32_t number, co
 	r->steps[place] = step;
 }
 
+/* A user of this site has deleted it, which is not done here: it was refused, or is in doubt. If that loses, or as long as it is not done,
+ * what is withheld is in what is there, and nothing else would tell. */
+static bool is_to_be_deleted(struct replicant *r)
+{
+	return lane_is_closed(r) && !lane_is_deleted(r) && !lane_is_let_go(r);
+}
+
 /* It did happen: the others get it. */
 static void issue_withheld(struct replica *replica, struct replicant *r, struct withheld *withheld,
                            const struct replica_outcome *outcome)
@@ -182,7 +188,15 @@ void doubt_answered(struct replica *replica, struct replicant *r, const struct r
 	if (!withheld)
 		return;
 	switch (outcome->kind) {
-	case REPLICA_ACCEPTED: issue_withheld(replica, r, withheld, outcome); break;
+	case REPLICA_ACCEPTED:
+		if (!is_to_be_deleted(r)) {
+			issue_withheld(replica, r, withheld, outcome);
+			break;
+		}
+		withheld->asking = false; /* a person says so again when that is over */
+		replica->counters.in_doubt++;
+		r->lane_dirty = true;
+		break;
 	case REPLICA_REFUSED: drop_withheld(replica, r, withheld, has_blob(replica, r, withheld->number)); break;
 	case REPLICA_CREDENTIAL:
 	case REPLICA_UNKNOWN:
@@ -262,6 +276,9 @@ static int judge_withheld(struct replica *replica, struct replicant *r, uint32_t
 		return err_set(err, ERR_CONFLICT, "the service is being asked about it");
 	if (verdict == REPLICA_HAPPENED && r->task.what == TASK_FIRST) /* it has the next number */
 		return err_set(err, ERR_CONFLICT, "a user's operation is being executed: say so again when it is over");
+	if (verdict == REPLICA_HAPPENED && is_to_be_deleted(r))
+		return err_set(err, ERR_CONFLICT,
+		               "this site has deleted the item, which is not done here yet: decide on that first");
 	if (verdict == REPLICA_HAPPENED) {
 		issue_withheld(replica, r, withheld, &(struct replica_outcome){.kind = REPLICA_ACCEPTED});
 		return 0;

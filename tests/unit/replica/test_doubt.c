@@ -287,6 +287,52 @@ static void test_withheld_dismissed_or_run_again(void **state)
 	}
 }
 
+/* Its user's site deletes it, which is refused there, and loses against what another one did. Whether what was in doubt is still in what is
+ * there is not known before: nobody's word on it is taken until then, and it is in no copy alone. */
+static void test_withheld_and_deleted(void **state)
+{
+	(void)state;
+	for (int deleted = 0; deleted < 2; deleted++) {
+		struct world *world = world_new(2);
+		world->rules.delete_loses = true;
+		world_create(world, 0, 1, 3, "create 7");
+		world_go(world, 10 * SECOND);
+		world->sites[0].inquiry_blind = true;
+		world->sites[0].mode = SERVICE_LOSES_ANSWERS;
+		uint64_t ticket = world_ask(world, 0, 1, "add 10");
+		world_go(world, 10 * SECOND);
+		world_cut(world, 1);
+		if (!deleted)
+			world_ask(world, 1, 1, "add 100");
+		world->sites[0].mode = SERVICE_LOSES_REQUESTS;
+		world_ask(world, 0, 1, "delete");
+		world_go(world, SECOND / 2);
+		world->sites[0].mode = SERVICE_REFUSE;
+		world_go(world, 10 * SECOND);
+		struct replica_op_id op = world->answers[ticket].answer.op;
+		assert_int_equal(judge(world, 0, op, REPLICA_HAPPENED), ERR_CONFLICT);
+		world->sites[0].mode = SERVICE_FINE;
+		if (deleted) { /* the delete is run again, and done: nothing is left to decide on */
+			struct replica_op_id first = {world_id(1), world->sites[0].id, 2};
+			assert_int_equal(judge(world, 0, first, REPLICA_RETRY), 0);
+			world_go(world, 10 * SECOND);
+			assert_int_equal(judge(world, 0, op, REPLICA_HAPPENED), 0);
+		}
+		world_cut(world, 0);
+		world_met(world);
+		world_go(world, 60 * SECOND);
+		if (!deleted) {
+			assert_int_equal(judge(world, 0, op, REPLICA_HAPPENED), 0);
+			world_go(world, 60 * SECOND);
+			assert_all(world, 1, 117);
+		}
+		for (uint32_t i = 0; i < 2 && deleted; i++)
+			assert_null(world_item(world, i, 1));
+		assert_nothing_pending(world);
+		world_free(world);
+	}
+}
+
 /* Delivered, and nobody can say whether it happened there. */
 static void test_delivered_in_doubt(void **state)
 {
@@ -559,6 +605,7 @@ int main(void)
 		cmocka_unit_test(test_answer_that_waits_for_its_stamp),
 		cmocka_unit_test(test_service_that_cannot_tell),
 		cmocka_unit_test(test_withheld_dismissed_or_run_again),
+		cmocka_unit_test(test_withheld_and_deleted),
 		cmocka_unit_test(test_delivered_in_doubt),
 		cmocka_unit_test(test_rejected_and_retried),
 		cmocka_unit_test(test_rejected_then_covered),
