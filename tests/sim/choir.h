@@ -134,7 +134,7 @@ struct choir_token {
 	bool effect[CHOIR_SITES];    /* the last call had its effect there */
 	bool ran[CHOIR_SITES];       /* some call had */
 	uint32_t runs[CHOIR_SITES];  /* how many had */
-	bool tried[CHOIR_SITES];     /* it was asked for */
+	bool tried[CHOIR_SITES];     /* it was asked for; by its user: and nobody knows what became of it */
 	bool dismissed[CHOIR_SITES]; /* a person said that it is not to be run there */
 	bool doubted[CHOIR_SITES];
 	bool unsure[CHOIR_SITES];   /* it is, or was, shown as in doubt there */
@@ -352,6 +352,7 @@ void choir_blob_drop(struct choir_site *it, uint32_t token);
 void choir_call(struct choir *choir, struct choir_site *it, const struct choir_deed *deed);
 void choir_execute(struct choir *choir, uint32_t call);
 void choir_answer(struct choir *choir, uint32_t call);
+void choir_call_lost(struct choir *choir, struct choir_site *it, const struct choir_deed *deed);
 void choir_calls_end(struct choir *choir, struct choir_site *it); /* the agent is gone */
 struct choir_item *choir_item_of(struct choir_site *it, const char *local_id);
 void choir_item_id(const struct choir_site *it, const struct choir_item *item, char local_id[CHOIR_ID_BYTES]);
@@ -415,6 +416,7 @@ void choir_check_clock(struct choir *choir, const struct choir_site *it, struct 
 void choir_check_commit(struct choir *choir, struct choir_site *it); /* of the changes since the last one */
 /* The room asks for it, the service does it, and has done it. */
 void choir_check_task(struct choir *choir, struct choir_site *it, struct replica_op_id op, struct str body);
+void choir_check_lost(struct choir *choir, struct choir_site *it); /* it has stopped */
 void choir_check_execution(struct choir *choir, struct choir_site *it, const struct choir_call *call);
 void choir_check_created(struct choir *choir, struct choir_site *it, const struct choir_call *call);
 void choir_check_blob(struct choir *choir, struct choir_site *it, struct choir_site *from, uint32_t token);

@@ -286,14 +286,16 @@ void choir_check_clock(struct choir *choir, const struct choir_site *it, struct 
 
 /* ---- What is executed --------------------------------------------------------------------------------------------- */
 
-/* It is issued, as far as that site knows: its own as soon as they were accepted; its state, which is there, at once. */
+/* It is issued, as far as that site knows: its own as soon as they were accepted; its state, which is there, at once. One that is withheld
+ * since is not: it gave up its number. */
 static bool counts_at(struct choir *choir, const struct choir_site *it, const struct choir_replicant *of,
                       const struct choir_op *op)
 {
 	bool own = of->members[op->member] == it->number;
-	bool known =
-		op->known >> it->number & 1 || choir_peek_has(choir, it, of, op) || choir_peek_forgotten(choir, it, of, op);
-	return known && (op->issued || (own && (op->repair || choir_token(choir, op->request.token)->ran[it->number])));
+	bool here = choir_peek_has(choir, it, of, op) || choir_peek_forgotten(choir, it, of, op);
+	if (op->issued)
+		return here || op->known >> it->number & 1;
+	return own && here && (op->repair || choir_token(choir, op->request.token)->ran[it->number]);
 }
 
 /* By what that site knows, some later replace or delete makes it needless, or it lost: it may be skipped. `op` is run now: what became
@@ -395,6 +397,27 @@ static void note_own_rows(struct choir *choir, struct choir_site *it)
 			note_op(choir, it, &op, replicant);
 		else if (known && known->request.token == op.request.token)
 			known->stamp = op.stamp;
+	}
+}
+
+/* What it had not committed is lost, and with it the stamps that operations of its own would have got. Of which the intent alone is left,
+ * those may have had their effect, and are made sure of. */
+void choir_check_lost(struct choir *choir, struct choir_site *it)
+{
+	const struct choir_table *table = &it->rows.tables[REPLICA_OPERATIONS];
+	for (uint32_t i = 0; i < table->count; i++) {
+		struct choir_op op;
+		uint32_t replicant;
+		if (!choir_peek(choir, it, table->rows[i], &op, &replicant) ||
+		    choir->replicants[replicant].members[op.member] != it->number)
+			continue;
+		const struct choir_replicant *of = &choir->replicants[replicant];
+		struct choir_op *known = choir_op_of(&choir->replicants[replicant], op.member, op.number);
+		if (!known || known->request.token != op.request.token)
+			continue;
+		known->stamp = op.stamp;
+		if (!choir_peek_issued(it, of, known))
+			choir_token(choir, op.request.token)->tried[it->number] = true;
 	}
 }
 

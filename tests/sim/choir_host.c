@@ -418,6 +418,9 @@ static void perform_all(struct choir *choir, struct choir_site *it, uint32_t mos
 {
 	for (uint32_t i = 0; i < it->deeds_count && i < most; i++)
 		perform(choir, it, &it->deeds[i]);
+	for (uint32_t i = most; i < it->deeds_count; i++)
+		if (it->deeds[i].kind == CHOIR_EXECUTE)
+			choir_call_lost(choir, it, &it->deeds[i]);
 	drop_deeds(it);
 }
 
@@ -474,6 +477,7 @@ static void stop(struct choir *choir, struct choir_site *it)
 	it->bytes = 0;
 	drop_deeds(it);
 	choir_rows_rollback(&it->rows);
+	choir_check_lost(choir, it);
 	choir_calls_end(choir, it);
 	choir_users_lose(choir, it);
 	for (uint32_t i = 0; i < it->blobs_count; i++)

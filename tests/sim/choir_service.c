@@ -333,16 +333,30 @@ void choir_execute(struct choir *choir, uint32_t number)
 		execute(choir, &choir->sites[call->site], call);
 }
 
+/* It runs an operation, maybe once more. */
+static bool runs(enum replica_task_kind kind)
+{
+	return kind == REPLICA_RUN || kind == REPLICA_RUN_CREATE_AS_REPLACE || kind == REPLICA_RUN_ANEW;
+}
+
+/* That it is to be run is on disk, and its agent dies before it asks: it has not happened, whatever an earlier run did. */
+void choir_call_lost(struct choir *choir, struct choir_site *it, const struct choir_deed *deed)
+{
+	struct choir_request request;
+	if (runs(deed->task.kind) && choir_request_parse(buf_str(&deed->bytes), &request))
+		choir_token(choir, request.token)->effect[it->number] = false;
+}
+
 void choir_calls_end(struct choir *choir, struct choir_site *it)
 {
 	for (uint32_t i = 0; i < choir->calls_count; i++) {
 		struct choir_call *call = &choir->calls[i];
 		if (!call->used || call->site != it->number || call->executed)
 			continue;
+		if (runs(call->kind))
+			choir_token(choir, call->request.token)->effect[it->number] = false; /* that of an earlier run is over */
 		if (sim_random_below(&it->luck, 2))
 			execute(choir, it, call);
-		else if (!only_reads(call) && call->kind != REPLICA_LEAVE)
-			choir_token(choir, call->request.token)->effect[it->number] = false;
 		call->executed = true;
 	}
 }
@@ -372,6 +386,8 @@ void choir_answer(struct choir *choir, uint32_t number)
 	struct choir_site *it = &choir->sites[call->site];
 	CHECK(call->used);
 	call->used = false;
+	if (call->kind == REPLICA_RUN && call->outcome == REPLICA_UNKNOWN)
+		choir_token(choir, call->request.token)->tried[it->number] = true;
 	char label[32];
 	choir_label(choir, call->op, label);
 	choir_tell(choir, choir_replicant_of(choir, call->op.replicant),

@@ -126,4 +126,21 @@ static const struct sim_named_seed choir_named_rivals[] = {
 	{"a create that was refused, as the name was taken, made the site forget who had it", 2932, 200},
 };
 
+/* With resources that lie at some of their members only, among others: --vary --placed --seed SEED --steps STEPS. */
+static const struct sim_named_seed choir_named_placed[] = {
+	{"in a check: what was withheld, and may have happened, was taken for issued, and a delete for lost against it",
+     8722, 200},
+	{"in a check: a stamp that was lost with a failed commit counted; and what a restart issued was stamped before "
+     "what "
+     "had come meanwhile",
+     6580, 200},
+	{"in a check: a user's operation that may have had its effect was made sure of before what was due again meanwhile",
+     13442, 200},
+	{"in the model: a person took the effect of an earlier run, which was undone since, for that of one that never "
+     "began",
+     15506, 200},
+	{"what was withheld, and had happened, was dropped for a delete that was then refused: it was in one copy alone",
+     16437, 200},
+};
+
 #endif
