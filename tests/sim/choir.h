@@ -140,6 +140,7 @@ struct choir_token {
 	bool unsure[CHOIR_SITES];   /* it is, or was, shown as in doubt there */
 	bool refused[CHOIR_SITES];  /* some call was */
 	bool rejected[CHOIR_SITES]; /* it is shown as such */
+	bool moot[CHOIR_SITES];     /* and was so before the item was made there, so it is to be tried again */
 	uint32_t op;                /* index of the operation + 1; 0: none */
 	/* Of something weak (choir_weak.c): how often. */
 	uint32_t asked;              /* by users */
@@ -419,6 +420,7 @@ void choir_check_task(struct choir *choir, struct choir_site *it, struct replica
 void choir_check_lost(struct choir *choir, struct choir_site *it); /* it has stopped */
 void choir_check_execution(struct choir *choir, struct choir_site *it, const struct choir_call *call);
 void choir_check_created(struct choir *choir, struct choir_site *it, const struct choir_call *call);
+void choir_note_made(struct choir *choir, const struct choir_site *it, const struct choir_replicant *of);
 void choir_check_blob(struct choir *choir, struct choir_site *it, struct choir_site *from, uint32_t token);
 void choir_check_step(struct choir *choir);
 /* False: not yet; `why` says what is missing, `of` where. */

@@ -311,7 +311,8 @@ static bool is_needless_if(struct choir *choir, const struct choir_site *it, con
 		const struct choir_token *token = choir_token(choir, of->ops[i].request.token);
 		if (!counts_at(choir, it, of, &of->ops[i]) || of->ops[i].effect == ORDER_ADOPT)
 			continue;
-		without[count] = token->rejected[it->number] && &of->ops[i] != op && !(kept && token->ran[it->number]);
+		bool rejected = token->rejected[it->number] && !token->moot[it->number];
+		without[count] = rejected && &of->ops[i] != op && !(kept && token->ran[it->number]);
 		ops[count++] = of->ops[i];
 	}
 	uint32_t length = choir_sequence(ops, count, &of->rules, without, sequence);
@@ -445,6 +446,15 @@ void choir_check_created(struct choir *choir, struct choir_site *it, const struc
 		count += it->items[i].number != 0 && it->items[i].replicant == call->request.replicant;
 	if (count > 1)
 		choir_violation(choir, call->request.replicant, "s%" PRIu32 " has it twice", it->number);
+}
+
+/* Its create was run: what was rejected before may have been so because it was not there (src/replica/order.h). */
+void choir_note_made(struct choir *choir, const struct choir_site *it, const struct choir_replicant *of)
+{
+	for (uint32_t i = 0; i < of->ops_count; i++) {
+		struct choir_token *token = choir_token(choir, of->ops[i].request.token);
+		token->moot[it->number] = token->rejected[it->number];
+	}
 }
 
 /* ---- After each step ---------------------------------------------------------------------------------------------- */

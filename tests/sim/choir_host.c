@@ -193,6 +193,7 @@ static void note_exception(struct choir *choir, const struct choir_site *it, con
 	token->refused[it->number] |= event->state >= REPLICA_REJECTED;
 	token->unsure[it->number] |= event->state == REPLICA_IN_DOUBT;
 	token->rejected[it->number] = event->state == REPLICA_REJECTED || event->state == REPLICA_REJECTED_CREDENTIAL;
+	token->moot[it->number] = false;
 }
 
 static void host_event(void *context, const struct replica_event *event)

@@ -287,6 +287,8 @@ static enum replica_outcome_kind serve(struct choir *choir, struct choir_site *i
 	token->runs[it->number] += outcome == REPLICA_ACCEPTED;
 	if (outcome == REPLICA_ACCEPTED)
 		choir_adopted(choir, it, call);
+	if (outcome == REPLICA_ACCEPTED && call->kind == REPLICA_RUN && call->request.verb == CHOIR_CREATE)
+		choir_note_made(choir, it, &choir->replicants[token->replicant]);
 	token->refused[it->number] |= outcome == REPLICA_REFUSED;
 	return outcome;
 }

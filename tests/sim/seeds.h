@@ -141,6 +141,9 @@ static const struct sim_named_seed choir_named_placed[] = {
      15506, 200},
 	{"what was withheld, and had happened, was dropped for a delete that was then refused: it was in one copy alone",
      16437, 200},
+	{"in a check: what was rejected before the item was made was taken for rejected then, though it is to be tried "
+     "again",
+     29225, 200},
 };
 
 #endif
