@@ -44,10 +44,17 @@ static bool is_partial(const struct report *report)
 	return report->excepted || report->lacking || report->foreign;
 }
 
+/* The less, the better is what it would give. Who has nothing (a delete was run there that lost) has nothing to give. */
+static int rank_of(const struct report *report)
+{
+	return !report->created ? 2 : is_partial(report) ? 1 : 0;
+}
+
 static bool is_nearer(const struct replicant *r, uint32_t a, uint32_t b)
 {
-	if (is_partial(&r->members[a].report) != is_partial(&r->members[b].report))
-		return is_partial(&r->members[b].report);
+	int rank_a = rank_of(&r->members[a].report), rank_b = rank_of(&r->members[b].report);
+	if (rank_a != rank_b)
+		return rank_a < rank_b;
 	uint32_t x = r->members[a].report.distance, y = r->members[b].report.distance;
 	return x != y ? x > y : r->members[a].site < r->members[b].site;
 }
@@ -138,8 +145,7 @@ static enum assessment assess(struct replica *replica, struct replicant *r, uint
 			return REPAIR_NOT; /* that one has it as it ought to be, or will */
 		if (!has_met(r, i))
 			return REPAIR_NOT;
-		bool better = is_partial(own) && !is_partial(&member->report),
-			 worse = !is_partial(own) && is_partial(&member->report);
+		bool better = rank_of(own) > rank_of(&member->report), worse = rank_of(own) < rank_of(&member->report);
 		if (settled ? better : !own->stuck || (better && !member->report.diverged))
 			return REPAIR_NOT;
 		if (is_partial(own) && is_undecided(&member->report))

@@ -184,6 +184,38 @@ static void test_two_deletes_that_lose(void **state)
 	world_free(world);
 }
 
+/* It is deleted at two sites, which loses, and its create is forgotten. The third has it, but for what a person let be there: it lacks less
+ * than who has nothing, and gives it to the others. */
+static void test_who_has_nothing_is_not_waited_for(void **state)
+{
+	(void)state;
+	struct world *world = world_new(3);
+	world->rules = (struct order_rules){.delete_loses = true};
+	world_create(world, 0, 1, 7, "create 23");
+	world_go(world, 10 * SECOND);
+	world->sites[1].mode = SERVICE_REFUSE;
+	uint64_t ticket = world_ask(world, 0, 1, "add 5");
+	world_go(world, 10 * SECOND);
+	world->sites[1].mode = SERVICE_FINE;
+	judge(world, 1, ticket, REPLICA_DISMISS);
+	world_go(world, 10 * SECOND);
+	assert_rows(world, REPLICA_OPERATIONS, 0);
+	world_cut(world, 2);
+	world_ask(world, 1, 1, "add 100");
+	world_ask(world, 2, 1, "delete");
+	world_go(world, 10 * SECOND);
+	assert_null(world_item(world, 0, 1));
+	world_cut(world, 0);
+	world_met(world);
+	world_go(world, 120 * SECOND);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_non_null(world_item(world, i, 1));
+		assert_int_equal(world_item(world, i, 1)->value, 123);
+	}
+	assert_nothing_pending(world);
+	world_free(world);
+}
+
 /* A create that is run again makes due again what a person had let be: nobody forgets that before it was run. */
 static void test_run_again_is_not_settled(void **state)
 {
@@ -464,6 +496,7 @@ int main(void)
 		cmocka_unit_test(test_dismissed_delete),
 		cmocka_unit_test(test_nobody_repairs_what_is_deleted),
 		cmocka_unit_test(test_two_deletes_that_lose),
+		cmocka_unit_test(test_who_has_nothing_is_not_waited_for),
 		cmocka_unit_test(test_run_again_is_not_settled),
 		cmocka_unit_test(test_happened_before_a_delete),
 		cmocka_unit_test(test_what_lost_against_a_doubt),
