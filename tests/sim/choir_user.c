@@ -448,6 +448,22 @@ void choir_users_lose(struct choir *choir, struct choir_site *it)
 
 /* ---- Looking after it --------------------------------------------------------------------------------------------- */
 
+/* A copy waits for the state of another one, which is given when people have decided (docs/replication.md): they see that. */
+static bool is_waited_for(const struct choir *choir, struct choir_site *it, const struct choir_op *op)
+{
+	struct arena arena;
+	struct replica_view view;
+	bool stuck = false;
+	int64_t *before = sim_alloc_account(&it->bytes);
+	arena_init(&arena, 0);
+	if (replica_look(it->replica, &arena, choir->replicants[op->request.replicant].id, &view) == 0)
+		for (uint32_t i = 0; i < view.members_count; i++)
+			stuck |= view.members[i].stuck;
+	arena_free(&arena);
+	sim_alloc_account(before);
+	return choir->healed && stuck;
+}
+
 /* In doubt. Someone looks into the service, and says what is true. A create cannot be said to have happened, as nobody
  * could say what its id is: what it made is taken away, and it is tried again. */
 static enum replica_verdict decide(struct choir *choir, struct choir_site *it, const struct choir_op *op,
@@ -455,8 +471,10 @@ static enum replica_verdict decide(struct choir *choir, struct choir_site *it, c
 {
 	const struct choir_token *token = choir_token(choir, op->request.token);
 	uint32_t dice = (uint32_t)sim_random_below(&choir->random, 100);
-	if (state != REPLICA_IN_DOUBT)
-		return op->request.poison >> it->number & 1 && dice < 10 ? REPLICA_DISMISS : REPLICA_RETRY;
+	if (state != REPLICA_IN_DOUBT) {
+		bool lets_be = dice < (is_waited_for(choir, it, op) ? 50 : 10);
+		return op->request.poison >> it->number & 1 && lets_be ? REPLICA_DISMISS : REPLICA_RETRY;
+	}
 	if (op->request.verb == CHOIR_CREATE)
 		return REPLICA_RETRY;
 	if (token->effect[it->number])

@@ -330,13 +330,14 @@ static void test_one_name_made_by_several(void **state)
 
 /* ---- Seeds -------------------------------------------------------------------------------------------------------- */
 
-static void run_named(const struct sim_named_seed *named, size_t count, struct choir_options mode)
+/* `world`: which kind of. */
+static void run_named(const struct sim_named_seed *named, size_t count, const struct choir_options *world)
 {
 	for (size_t i = 0; i < count; i++) {
 		struct choir_options options = choir_options_default(named[i].seed, 2);
 		options.steps = named[i].steps;
-		options.rivals = mode.rivals;
-		options.placed = mode.placed;
+		options.rivals = world->rivals;
+		options.placed = world->placed;
 		choir_options_vary(&options);
 		print_message("# %s\n", named[i].what);
 		must_be_sound(&options);
@@ -346,11 +347,11 @@ static void run_named(const struct sim_named_seed *named, size_t count, struct c
 static void test_runs_that_failed_once(void **state)
 {
 	(void)state;
-	run_named(choir_named_seeds, sizeof(choir_named_seeds) / sizeof(choir_named_seeds[0]), (struct choir_options){0});
+	run_named(choir_named_seeds, sizeof(choir_named_seeds) / sizeof(choir_named_seeds[0]), &(struct choir_options){0});
 	run_named(choir_named_rivals, sizeof(choir_named_rivals) / sizeof(choir_named_rivals[0]),
-	          (struct choir_options){.rivals = true});
+	          &(struct choir_options){.rivals = true});
 	run_named(choir_named_placed, sizeof(choir_named_placed) / sizeof(choir_named_placed[0]),
-	          (struct choir_options){.placed = true});
+	          &(struct choir_options){.placed = true});
 }
 
 int main(void)
