@@ -132,10 +132,19 @@ bool lane_is_deleted(struct replicant *r)
 	       vector_equal(own_report(r)->settled, r->known, r->members_count) && lane_ends_deleted(r);
 }
 
+/* Who is stuck has run it. */
+bool lane_is_redoing(struct replicant *r)
+{
+	struct order_next next = {0};
+	if (r->redo)
+		lane_next(r, &next);
+	return next.action == ORDER_RUN || next.action == ORDER_RERUN;
+}
+
 /* The service here refused the delete, and a person let it be: what is there is the service's own. The others forget it. */
 bool lane_is_let_go(struct replicant *r)
 {
-	if (r->redo || own_report(r)->exceptions_count == 0 || !lane_ends_deleted(r))
+	if (own_report(r)->exceptions_count == 0 || !lane_ends_deleted(r) || lane_is_redoing(r))
 		return false;
 	const struct op *last = r->ops[r->sequence.ops[r->sequence.ops_count - 1]];
 	const struct exception *exception = report_exception(own_report(r), last->member, last->number);

@@ -117,15 +117,6 @@ static bool is_undecided(const struct report *report)
 	return false;
 }
 
-/* A person wants something run again, and that is still due: who had it rejected counts it as seen, so a state without it would lose it. */
-static bool is_redoing(struct replicant *r)
-{
-	struct order_next next = {0};
-	if (r->redo)
-		lane_next(r, &next);
-	return next.action == ORDER_RUN || next.action == ORDER_RERUN;
-}
-
 /* `heard_us`: when one of those was heard last who cannot be reached now, and would be waited for. */
 static enum assessment assess(struct replica *replica, struct replicant *r, uint64_t *heard_us)
 {
@@ -160,8 +151,9 @@ static enum assessment assess(struct replica *replica, struct replicant *r, uint
 		*heard_us = peer->heard_us > *heard_us ? peer->heard_us : *heard_us;
 		alone = true;
 	}
-	/* A state that is given behind a delete would make it again. */
-	if ((settled && !needed) || (!settled && !own->stuck) || lane_ends_deleted(r) || is_redoing(r))
+	/* A state that is given behind a delete would make it again; and who had something rejected that is run again counts it as seen, so
+	 * that a state without it would lose it. */
+	if ((settled && !needed) || (!settled && !own->stuck) || lane_ends_deleted(r) || lane_is_redoing(r))
 		return REPAIR_NOT;
 	if (alone)
 		return REPAIR_ALONE;

@@ -112,6 +112,7 @@ static const struct sim_named_seed choir_named_seeds[] = {
 	{"who was stuck with a doubt that a person let be was taken for undecided", 18221, 200},
 	{"a state was given that lacked what others had accepted", 361, 200},
 	{"the same, of a stuck one", 1450, 200},
+	{"a delete that a person had run again, and then let be, was not let go by who was stuck", 34610, 200},
 	{"who had deleted it, which lost, was waited for to give it, since another one lacked what a person let be", 20048,
      200},
 };

@@ -124,10 +124,9 @@ static void test_dismissed_delete(void **state)
 }
 
 /* The one is stuck, and its service refuses the delete; the other one has deleted it, and has no state to give. Nor does the first give its
- * own: that would make it again. */
-static void test_nobody_repairs_what_is_deleted(void **state)
+ * own: that would make it again. A person lets it be, at once or when it was refused once more. */
+static void nobody_repairs_what_is_deleted(bool retried)
 {
-	(void)state;
 	uint8_t resolutions[CLASSES * CLASSES];
 	struct world *world = world_new(2);
 	mind_the_order(world, resolutions);
@@ -153,10 +152,20 @@ static void test_nobody_repairs_what_is_deleted(void **state)
 		assert_true(look_at(world, i, 1).diverged);
 		assert_int_equal(look_at(world, i, 1).rejected, 1);
 	}
+	if (retried)
+		judge(world, 1, delete, REPLICA_RETRY);
+	world_go(world, 60 * SECOND);
 	judge(world, 1, delete, REPLICA_DISMISS);
 	world_go(world, 60 * SECOND);
 	assert_nothing_pending(world);
 	world_free(world);
+}
+
+static void test_nobody_repairs_what_is_deleted(void **state)
+{
+	(void)state;
+	nobody_repairs_what_is_deleted(false);
+	nobody_repairs_what_is_deleted(true);
 }
 
 /* Two deletes, each of which loses against what the other site did: it ought to be there, and is nowhere. Nobody waits for the other to give
