@@ -2,7 +2,8 @@
  * get to it by itself.
  *
  * Inquiring (REPLICA_INQUIRE):
- *   a create    by the id that its user chose, or by its natural name: it is there, or it is not, or it is known as another
+ *   a create, or a state that was to make it anew (REPLICA_INQUIRE_ANEW)
+ *               by the id that its user chose, or by its natural name: it is there, or it is not, or it is known as another
  *               replicant's. Without either nobody can tell, and it stays in doubt
  *   a delete    by the local id: it is gone, or not
  *   others      nobody can tell
@@ -167,7 +168,8 @@ static void ask_by_chosen_id(struct run *run)
 
 void engine_inquire(struct run *run)
 {
-	bool creates = run->class.effect == ORDER_CREATE || run->class.effect == ORDER_ADOPT;
+	bool creates =
+		run->class.effect == ORDER_CREATE || run->class.effect == ORDER_ADOPT || run->task.kind == REPLICA_INQUIRE_ANEW;
 	if (creates && glue_type_identity(run->match.type) == GLUE_CHOSEN)
 		ask_by_chosen_id(run);
 	else if (run->class.effect == ORDER_DELETE && run->task.local_id.length > 0)

@@ -261,6 +261,12 @@ static int find_blob(struct run *run, struct err *err)
 	return err_set(err, ERR_NOT_FOUND, "the file with its body is no longer here");
 }
 
+/* What was asked for so is a state, as a create. */
+static bool is_anew(const struct run *run)
+{
+	return run->task.kind == REPLICA_RUN_ANEW || run->task.kind == REPLICA_INQUIRE_ANEW;
+}
+
 static bool is_read(const struct run *run)
 {
 	const struct glue_operation *operation = run->match.operation;
@@ -271,7 +277,7 @@ static bool is_read(const struct run *run)
 static int take_blob(struct run *run, struct err *err)
 {
 	struct buf body = {0};
-	bool wanted = is_read(run) || run->task.kind == REPLICA_RUN_ANEW;
+	bool wanted = is_read(run) || is_anew(run);
 	if (run->whole.length > 0 || run->request.blob.length == 0 || !wanted ||
 	    run->request.blob_bytes > LIMIT_REPLICA_READ_BYTES)
 		return 0;
@@ -388,8 +394,8 @@ static void send_operation(struct run *run)
 }
 
 /* The state of another member, where there is nothing to set any more: as a create, in the collection that it was in. The
- * description has to know one there. */
-static void send_anew(struct run *run)
+ * description has to know one there. False: it does not, and that was told. */
+static bool become_create(struct run *run)
 {
 	struct buf body = {0};
 	struct err err = {0};
@@ -398,18 +404,35 @@ static void send_anew(struct run *run)
 	run->asked = engine_request_of(run->task.service, STR("POST"), buf_str(&run->target), run->head.content_type);
 	bool known = glue_match(run->setup->about.glue, &run->asked, &run->match) && !run->match.needs_body &&
 	             glue_operation_effect(run->match.operation) == GLUE_CREATE;
-	if (!known) {
-		engine_run_fail(run, REPLICA_REFUSED,
-		                "it is gone from the service here, and the description knows no request that makes it anew");
-	} else if (glue_anew(run->match.type, buf_str(&run->body), &body, &err) != 0) {
-		engine_run_fail(run, REPLICA_REFUSED, "it is gone from the service here, and its state cannot be read: %s",
-		                err.text);
-	} else {
-		engine_run_ask(run,
-		               &(struct run_question){
-						   .method = "POST", .target = buf_str(&run->target), .body = buf_str(&body), .done = done});
+	bool fine = known && glue_anew(run->match.type, buf_str(&run->body), &body, &err) == 0;
+	if (fine) {
+		buf_free(&run->body);
+		run->body = body;
+		return true;
 	}
 	buf_free(&body);
+	if (known)
+		engine_run_fail(run, REPLICA_REFUSED, "it is gone from the service here, and its state cannot be read: %s",
+		                err.text);
+	else
+		engine_run_fail(run, REPLICA_REFUSED,
+		                "it is gone from the service here, and the description knows no request that makes it anew");
+	return false;
+}
+
+static void send_anew(struct run *run)
+{
+	if (become_create(run))
+		engine_run_ask(
+			run, &(struct run_question){
+					 .method = "POST", .target = buf_str(&run->target), .body = buf_str(&run->body), .done = done});
+}
+
+/* Whether that was done, after its answer was lost. */
+static void inquire_anew(struct run *run)
+{
+	if (become_create(run))
+		engine_inquire(run);
 }
 
 /* The create, on what is there already. */
@@ -437,7 +460,7 @@ void engine_run_go(struct run *run)
 		engine_run_fail(run, REPLICA_FAILED, "%s", err.text);
 		return;
 	}
-	bool has_request = has_effect(run) || run->task.kind == REPLICA_INQUIRE || run->task.kind == REPLICA_RUN_ANEW;
+	bool has_request = has_effect(run) || run->task.kind == REPLICA_INQUIRE || is_anew(run);
 	int code = has_request ? translate(run, &err) : 0;
 	if (code) {
 		engine_run_fail(run, code == ERR_UNAVAILABLE ? REPLICA_FAILED : REPLICA_REFUSED, "%s", err.text);
@@ -451,6 +474,7 @@ void engine_run_go(struct run *run)
 	case REPLICA_RUN_ANEW: send_anew(run); break;
 	case REPLICA_READ_COPY: engine_read_copy(run); break;
 	case REPLICA_LEAVE: engine_leave(run); break;
+	case REPLICA_INQUIRE_ANEW: inquire_anew(run); break;
 	}
 }
 

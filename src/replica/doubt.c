@@ -237,7 +237,7 @@ static void recover_delivered(struct replicant *r)
 	if (!op)
 		r->task = (struct task){0};
 	else if (!repeatable)
-		r->task.kind = REPLICA_INQUIRE;
+		r->task.kind = task_inquiry(&r->task);
 }
 
 void doubt_recover(struct replica *replica, struct replicant *r)
@@ -314,6 +314,14 @@ static int judge_issued(struct replica *replica, struct replicant *r, uint32_t m
 	if (verdict == REPLICA_DISMISS && r->newcomer && op_find(r, member, number)->effect == ORDER_ADOPT)
 		return err_set(err, ERR_INVALID, "without its copy this site is no member: retry it, or drop the site");
 	bool doubt = step->how == ORDER_DOUBT;
+	const struct op *op = op_find(r, member, number);
+	if (verdict == REPLICA_HAPPENED && op_is_state(op))
+		return err_set(err, ERR_INVALID,
+		               "it was to be made anew, and nobody knows its id here: delete what was made, if anything was, "
+		               "and retry it");
+	/* The others would forget it before they heard of that. */
+	if (verdict == REPLICA_DISMISS && op->effect == ORDER_DELETE && r->task.what == TASK_FIRST)
+		return err_set(err, ERR_CONFLICT, "a user's operation is being executed: say so again when it is over");
 	/* Until it is run again, or what is due without it, the report must not say that it is settled here: nobody would keep it. */
 	if (verdict == REPLICA_RETRY || (verdict == REPLICA_DISMISS && doubt))
 		report_except(own_report(r), &(struct exception){member, number, REPLICA_PENDING, 0, 0, NULL});

@@ -238,10 +238,10 @@ void lane_issue(struct replica *replica, struct replicant *r, struct op *op)
 	r->lane_dirty = true;
 }
 
-static bool create_is(const struct replicant *r, enum order_done how)
+static bool has_step(const struct replicant *r, uint8_t effect, enum order_done how)
 {
 	for (uint32_t i = 0; i < r->steps_count; i++)
-		if (r->steps[i].how == how && op_find(r, r->steps[i].member, r->steps[i].number)->effect == ORDER_CREATE)
+		if (r->steps[i].how == how && op_find(r, r->steps[i].member, r->steps[i].number)->effect == effect)
 			return true;
 	return false;
 }
@@ -249,13 +249,17 @@ static bool create_is(const struct replicant *r, enum order_done how)
 bool lane_is_refused(const struct replicant *r)
 {
 	bool forgotten = !vector_is_zero(r->base, r->members_count); /* and a person let it be */
-	return !r->members[r->self].report.created && !r->newcomer && (forgotten || create_is(r, ORDER_REJECTED));
+	return !r->members[r->self].report.created && !r->newcomer &&
+	       (forgotten || has_step(r, ORDER_CREATE, ORDER_REJECTED));
 }
 
 /* Whether there is something here is not known: a person has to say. What is there could not be changed nor deleted. */
-static bool is_made_in_doubt(const struct replicant *r)
+bool lane_is_made_in_doubt(const struct replicant *r)
 {
-	return create_is(r, ORDER_DOUBT);
+	for (uint32_t i = 0; i < r->steps_count; i++)
+		if (r->steps[i].how == ORDER_DOUBT && op_is_state(op_find(r, r->steps[i].member, r->steps[i].number)))
+			return true;
+	return has_step(r, ORDER_CREATE, ORDER_DOUBT);
 }
 
 static struct submission *queue_pop(struct replicant *r)
@@ -418,7 +422,7 @@ static bool skip_missing(struct replica *replica, struct replicant *r, const str
 	static char answer[] = "it was not made here, or that is in doubt";
 	if (own_report(r)->created || op->effect == ORDER_CREATE || op->effect == ORDER_REPLACE)
 		return false;
-	if (op->effect != ORDER_DELETE || is_made_in_doubt(r)) {
+	if (op->effect != ORDER_DELETE || lane_is_made_in_doubt(r)) {
 		reject(replica, r, task, 404, answer);
 	} else {
 		lane_step(r, task, ORDER_DONE);
@@ -481,24 +485,11 @@ static const struct op *find_repair(const struct replicant *r)
 	const struct op *last = NULL;
 	for (uint32_t i = 0; i < r->ops_count; i++) {
 		const struct op *op = r->ops[i];
-		if ((op->flags & OP_REPAIR) && op->facet == 0 && r->sequence.places[i].fate == ORDER_COUNTS &&
-		    !lane_has_done(r, i) && (!last || op->stamp > last->stamp))
+		if (op_is_state(op) && r->sequence.places[i].fate == ORDER_COUNTS && !lane_has_done(r, i) &&
+		    (!last || op->stamp > last->stamp))
 			last = op;
 	}
 	return last;
-}
-
-/* A state was taken: what was deleted before is there again. */
-void lane_undelete(struct replicant *r, const struct op *repair)
-{
-	uint32_t kept = 0;
-	for (uint32_t i = 0; i < r->steps_count; i++) {
-		const struct op *op = op_find(r, r->steps[i].member, r->steps[i].number);
-		bool refused = r->steps[i].how == ORDER_REJECTED; /* it took nothing, and is still shown */
-		if (op->effect != ORDER_DELETE || op->number > repair->seen[op->member] || refused)
-			r->steps[kept++] = r->steps[i];
-	}
-	r->steps_count = kept;
 }
 
 /* Nothing is left of what was before it, so nothing is missing. */
@@ -615,6 +606,7 @@ void lane_effect(struct replica *replica, struct replicant *r, uint8_t effect, c
 		effect = ORDER_CREATE;
 	if (effect == ORDER_DELETE) {
 		local_clear(replica, r);
+		r->gone = r->gone || report->created;
 		if (report->created)
 			r->report_dirty = true;
 		report->created = false;
@@ -623,6 +615,7 @@ void lane_effect(struct replica *replica, struct replicant *r, uint8_t effect, c
 	}
 	if (effect == ORDER_CREATE || (effect == ORDER_REPLACE && !report->created)) {
 		report->created = true;
+		r->gone = false;
 		r->report_dirty = true;
 		name_set(replica, r);
 	}

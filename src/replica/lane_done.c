@@ -143,6 +143,32 @@ static void drop_doubts(struct replicant *r)
 	}
 }
 
+/* A state was taken, and what was deleted before is there again: it was made by that. Of what was run up to the delete nothing is left, nor
+ * of its files: what of that counts is due again. `anew`: whatever was before it is gone. */
+void lane_undelete(struct replicant *r, const struct op *repair, bool anew)
+{
+	uint32_t gone = 0, kept = 0;
+	for (uint32_t i = 0; i < r->steps_count; i++) {
+		const struct op *op = op_find(r, r->steps[i].member, r->steps[i].number);
+		bool itself = op == repair, deletes = op->effect == ORDER_DELETE && op->number <= repair->seen[op->member];
+		if (r->steps[i].how != ORDER_REJECTED && (deletes || (anew && itself)))
+			gone = i + 1;
+	}
+	for (uint32_t i = 0; i < r->steps_count; i++) {
+		const struct op *op = op_find(r, r->steps[i].member, r->steps[i].number);
+		bool refused = r->steps[i].how == ORDER_REJECTED; /* it took nothing, and is still shown */
+		if (i >= gone || op == repair || refused)
+			r->steps[kept++] = r->steps[i];
+	}
+	/* What is withheld, and was run before that, is not there any more. */
+	for (uint32_t i = 0; i < r->withheld_count && gone > 0; i++) {
+		uint32_t *place = &r->withheld[i].place;
+		*place = *place == UINT32_MAX || *place < gone ? UINT32_MAX : *place - (r->steps_count - kept);
+	}
+	r->steps_count = kept;
+	drop_doubts(r);
+}
+
 /* Some of the first are forgotten. */
 void lane_trim(struct replicant *r, const uint32_t *base)
 {
@@ -151,6 +177,8 @@ void lane_trim(struct replicant *r, const uint32_t *base)
 	arena_init(&arena, 0);
 	lane_order(r);
 	struct order_step_done *done = steps_out(r, &arena);
+	if (r->gone && order_deletes(&arena, &r->set, &r->sequence, done, count, base))
+		r->gone = false; /* nothing can make it lose any more */
 	order_trim(&arena, &r->set, base, done, &count);
 	for (uint32_t i = 0; i < r->withheld_count; i++)
 		r->withheld[i].place = trimmed_place(r, r->withheld[i].place, done, count);
@@ -184,6 +212,16 @@ void lane_order(struct replicant *r)
 	r->set = (struct order_set){ops, r->ops_count, r->members_count, r->rules, r->base};
 	order_build(&r->order_arena, &r->set, &r->sequence);
 	r->ordered = true;
+}
+
+bool lane_deletes(struct replicant *r)
+{
+	struct arena arena;
+	lane_order(r);
+	arena_init(&arena, 0);
+	bool deletes = order_deletes(&arena, &r->set, &r->sequence, steps_out(r, &arena), r->steps_count, NULL);
+	arena_free(&arena);
+	return deletes;
 }
 
 void lane_next(struct replicant *r, struct order_next *next)

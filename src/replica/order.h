@@ -159,6 +159,11 @@ struct order_next {
 void order_next(struct arena *arena, const struct order_set *set, const struct order_sequence *sequence,
                 const struct order_step_done *done, uint32_t done_count, struct order_next *next);
 
+/* Whether E, as it concerns this site, has a delete, so that what is not here is so rightly. `base`: one that is about to be forgotten;
+ * NULL: any. */
+bool order_deletes(struct arena *arena, const struct order_set *set, const struct order_sequence *sequence,
+                   const struct order_step_done *done, uint32_t done_count, const uint32_t *base);
+
 /* Enters into X that `next` was run with this outcome (DONE, REJECTED, DOUBT). There is room for one entry more. */
 void order_step(struct order_step_done *done, uint32_t *done_count, const struct order_next *next, enum order_done how);
 

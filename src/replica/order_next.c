@@ -486,6 +486,22 @@ static bool is_gone_for_good(const struct look *look)
 	return look->barrier == ORDER_NONE && !is_here(look);
 }
 
+bool order_deletes(struct arena *arena, const struct order_set *set, const struct order_sequence *sequence,
+                   const struct order_step_done *done, uint32_t done_count, const uint32_t *base)
+{
+	struct look look = {.set = set, .sequence = sequence, .done = done, .done_count = done_count};
+	look.spots = arena_array(arena, struct spot, set->ops_count);
+	uint32_t *ops = arena_array(arena, uint32_t, set->ops_count);
+	bool deletes = false;
+	find_rejected(&look);
+	uint32_t count = take_sequence(&look, ops);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct order_op *op = &set->ops[ops[i]];
+		deletes |= op->effect == ORDER_DELETE && (!base || op->number <= base[op->member]);
+	}
+	return deletes;
+}
+
 void order_next(struct arena *arena, const struct order_set *set, const struct order_sequence *sequence,
                 const struct order_step_done *done, uint32_t done_count, struct order_next *next)
 {

@@ -59,7 +59,7 @@ static void go_on_as(struct replica *replica, struct replicant *r, enum replica_
 
 static void inquire(struct replica *replica, struct replicant *r)
 {
-	go_on_as(replica, r, REPLICA_INQUIRE);
+	go_on_as(replica, r, task_inquiry(&r->task));
 }
 
 /* It may have had its effect: X cannot be relied upon until that is known, so nothing else runs before. */
@@ -230,8 +230,8 @@ static void done(struct replica *replica, struct replicant *r, enum order_done h
 		take_back(r, op);
 		lane_effect(replica, r, op->effect, outcome);
 		lane_made_whole(r, op);
-		if ((op->flags & OP_REPAIR) && op->facet == 0)
-			lane_undelete(r, op);
+		if (op_is_state(op))
+			lane_undelete(r, op, r->task.kind == REPLICA_RUN_ANEW || r->task.kind == REPLICA_INQUIRE_ANEW);
 		if (op->effect == ORDER_ADOPT && r->newcomer)
 			members_adopted(r, op);
 	} else {
@@ -259,12 +259,14 @@ static bool is_gone_already(const struct op *op, const struct replica_outcome *o
 	       (outcome->status == 404 || outcome->status == 410);
 }
 
-/* A state for what was made here, and that the service has no more: somebody deleted it behind our back. */
+/* A state for what was made here, and that the service has no more: somebody deleted it behind our back, or a delete that was run here
+ * has lost. Not where it may have been made anew already: it would be there twice. */
 static bool is_missing(struct replicant *r, const struct op *op, const struct replica_outcome *outcome)
 {
-	return r->task.kind == REPLICA_RUN && (op->flags & OP_REPAIR) && op->facet == 0 &&
-	       outcome->kind == REPLICA_REFUSED && (outcome->status == 404 || outcome->status == 410) &&
-	       own_report(r)->created && own_report(r)->local_id_bytes > 0;
+	const struct report *own = own_report(r);
+	return r->task.kind == REPLICA_RUN && op_is_state(op) && outcome->kind == REPLICA_REFUSED &&
+	       (outcome->status == 404 || outcome->status == 410) &&
+	       ((own->created && own->local_id_bytes > 0) || (r->gone && !lane_deletes(r))) && !lane_is_made_in_doubt(r);
 }
 
 /* The host may know when it is worth to try again. */
@@ -280,7 +282,7 @@ static void wait_for(struct replica *replica, struct replicant *r, uint64_t agai
 
 static void take_delivered(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
 {
-	bool asked = r->task.kind == REPLICA_INQUIRE;
+	bool asked = task_asks(&r->task);
 	const struct op *op = op_find(r, r->task.member, r->task.number);
 	bool repeatable = task_is_repeatable(&r->task, op);
 	bool refused = outcome->kind == REPLICA_REFUSED || outcome->kind == REPLICA_CREDENTIAL;

@@ -21,8 +21,10 @@
  * member that has such a file already is told nothing new by it: so its blob is fetched only where the host, which looks, says
  * that it needs it (blob.c).
  * A person says whose copy is to be that of all, for instance after one was changed behind our back: 2. and 3. at once, and who
- * asked is answered. A member whose service has the item no more (404) makes it anew: REPLICA_RUN_ANEW, which would not be right
- * twice; so if its outcome is lost it is in doubt.
+ * asked is answered. A member whose service has the item no more (404), since somebody deleted it there or a delete that was run there has
+ * lost, makes it anew: REPLICA_RUN_ANEW, which would not be right twice; so if its outcome is lost the service is asked for its natural
+ * name, and if that cannot tell it is in doubt. Nothing is left of what was run there before: what of that counts, and is not in the
+ * state, is run again.
  * The copy cannot be given as a `replace`, or it was, and did not help: the report says `diverged`, it is counted, and nothing is guessed. */
 #include "replica/replica_int.h"
 

@@ -128,6 +128,7 @@ enum replica_task_kind {
 	REPLICA_RUN_ANEW,  /* the state of another member, as a create: the item is gone from the service here */
 	REPLICA_READ_COPY, /* the item as it is, as a create that makes it at a new member */
 	REPLICA_LEAVE,     /* delete the item: this site is no member any more */
+	REPLICA_INQUIRE_ANEW, /* did RUN_ANEW make it? by natural name, or by the id if users choose it. Accepted: it is found, and its id */
 };
 
 struct replica_task {

@@ -220,7 +220,25 @@ static inline bool task_is_repeatable(const struct task *task, const struct op *
 {
 	if (task->kind == REPLICA_RUN_CREATE_AS_REPLACE)
 		return true;
-	return (op->flags & OP_REPEATABLE) && task->kind != REPLICA_RUN_ANEW;
+	return (op->flags & OP_REPEATABLE) && task->kind != REPLICA_RUN_ANEW && task->kind != REPLICA_INQUIRE_ANEW;
+}
+
+/* How to find out what became of it, where it cannot be repeated. */
+static inline enum replica_task_kind task_inquiry(const struct task *task)
+{
+	bool anew = task->kind == REPLICA_RUN_ANEW || task->kind == REPLICA_INQUIRE_ANEW;
+	return anew ? REPLICA_INQUIRE_ANEW : REPLICA_INQUIRE;
+}
+
+static inline bool task_asks(const struct task *task)
+{
+	return task->kind == REPLICA_INQUIRE || task->kind == REPLICA_INQUIRE_ANEW;
+}
+
+/* The item as a member has given it to all; its files are others, behind it. Only where it was made anew can it be in doubt. */
+static inline bool op_is_state(const struct op *op)
+{
+	return (op->flags & OP_REPAIR) && op->facet == 0;
 }
 
 /* Of a user's own: if nobody knows what became of its first run, it is issued, and run again. */
@@ -258,6 +276,7 @@ struct replicant {
 	uint32_t steps_count, steps_capacity;
 	struct task task;
 	bool unsure; /* what became of the task is not known: it is to be run or inquired again, before anything else */
+	bool gone;   /* the item was here, and a delete that was run has taken it; that may have lost */
 	bool redo;   /* X is not what it was when the report said "settled": a person wants something run again */
 	struct withheld *withheld;
 	uint32_t withheld_count;
@@ -486,6 +505,7 @@ void lane_order(struct replicant *r);
 void lane_trim(struct replicant *r, const uint32_t *base);
 void lane_raise_handled(struct replicant *r);
 void lane_next(struct replicant *r, struct order_next *next);
+bool lane_deletes(struct replicant *r); /* some delete counts here */
 void lane_step(struct replicant *r, const struct task *task, enum order_done how);
 void lane_append(struct replicant *r, const struct op *op); /* one of ours, done */
 void lane_settle(struct replicant *r);
@@ -494,9 +514,10 @@ void lane_wait(struct replica *replica, struct replicant *r); /* after a failure
 bool lane_is_deleted(struct replicant *r);
 /* The effect of something that was to be done here, and not only later than others; `undecided`: a person has not let that be. */
 bool lane_lacks(struct replicant *r, bool undecided);
-bool lane_is_refused(const struct replicant *r); /* its create was rejected here */
-bool lane_is_redoing(struct replicant *r);       /* a person wants something run again, and that is still due */
-bool lane_is_let_go(struct replicant *r);        /* it is deleted but for here, where a person let it be */
+bool lane_is_refused(const struct replicant *r);       /* its create was rejected here */
+bool lane_is_made_in_doubt(const struct replicant *r); /* or was made anew so */
+bool lane_is_redoing(struct replicant *r); /* a person wants something run again, and that is still due */
+bool lane_is_let_go(struct replicant *r);              /* it is deleted but for here, where a person let it be */
 bool lane_is_closed(struct replicant *r);
 bool lane_ends_deleted(struct replicant *r); /* as soon as all that is known has been run */
 /* The intent, or another operation whose row is there, becomes an operation of this site that the others get. */
@@ -504,7 +525,7 @@ void lane_issue(struct replica *replica, struct replicant *r, struct op *op);
 struct op *lane_number(struct replica *replica, struct replicant *r, struct str content);
 struct op *lane_number_at(struct replica *replica, struct replicant *r, struct str content, uint64_t stamp);
 void lane_effect(struct replica *replica, struct replicant *r, uint8_t effect, const struct replica_outcome *outcome);
-void lane_undelete(struct replicant *r, const struct op *repair);
+void lane_undelete(struct replicant *r, const struct op *repair, bool anew);
 void lane_made_whole(struct replicant *r, const struct op *op); /* it was done: does it leave anything missing? */
 /* Runs it as the create of this site, which is new. */
 void lane_adopt(struct replica *replica, struct replicant *r, const struct op *copy);

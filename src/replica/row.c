@@ -357,14 +357,14 @@ static bool read_steps(struct reader *reader, struct replicant *r)
 	return !reader->failed;
 }
 
-enum { LANE_UNSURE = 1, LANE_ANSWERED = 2, LANE_REDO = 4, LANE_STANDING = 8, LANE_FLAGS = 15 };
+enum { LANE_UNSURE = 1, LANE_ANSWERED = 2, LANE_REDO = 4, LANE_STANDING = 8, LANE_GONE = 16, LANE_FLAGS = 31 };
 
 static void put_task(struct buf *out, const struct replicant *r)
 {
 	const struct task *task = &r->task;
 	put_number(out,
 	           (r->unsure ? LANE_UNSURE : 0) | (task->answered ? LANE_ANSWERED : 0) | (r->redo ? LANE_REDO : 0) |
-	               (task->standing ? LANE_STANDING : 0),
+	               (task->standing ? LANE_STANDING : 0) | (r->gone ? LANE_GONE : 0),
 	           1);
 	put_number(out, task->what, 1);
 	put_number(out, task->kind, 1);
@@ -377,13 +377,14 @@ static bool read_task(struct reader *reader, struct replicant *r)
 	uint8_t flags = read_8(reader), what = read_8(reader), kind = read_8(reader);
 	r->unsure = flags & LANE_UNSURE;
 	r->redo = flags & LANE_REDO;
+	r->gone = flags & LANE_GONE;
 	r->task = (struct task){.what = what,
 	                        .kind = kind,
 	                        .member = read_8(reader),
 	                        .answered = flags & LANE_ANSWERED,
 	                        .standing = flags & LANE_STANDING};
 	r->task.number = read_32(reader);
-	return (flags & ~LANE_FLAGS) == 0 && what <= TASK_LEAVE && kind <= REPLICA_LEAVE &&
+	return (flags & ~LANE_FLAGS) == 0 && what <= TASK_LEAVE && kind <= REPLICA_INQUIRE_ANEW &&
 	       r->task.member < r->members_count;
 }
 

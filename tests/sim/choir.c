@@ -206,8 +206,10 @@ void choir_free(struct choir *choir)
 		free_site(choir, &choir->sites[i]);
 	for (uint32_t i = 0; i < choir->replicants_count; i++)
 		free(choir->replicants[i].ops);
-	for (uint32_t i = 0; i < choir->calls_count; i++)
+	for (uint32_t i = 0; i < choir->calls_count; i++) {
 		buf_free(&choir->calls[i].state);
+		buf_free(&choir->calls[i].file);
+	}
 	for (uint32_t i = 0; i < choir->late_count; i++)
 		buf_free(&choir->late[i].bytes);
 	free(choir->late);

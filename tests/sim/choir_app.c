@@ -82,6 +82,11 @@ static void set_whole(struct choir_state *state, const struct choir_request *req
 	state->file = request->verb == CHOIR_CREATE ? request->value.file : file;
 }
 
+uint32_t choir_file_of(const struct choir_request *request)
+{
+	return request->value.file ? request->value.file : request->token;
+}
+
 void choir_apply(struct choir_state *state, const struct choir_request *request)
 {
 	switch ((enum choir_verb)request->verb) {
@@ -98,7 +103,7 @@ void choir_apply(struct choir_state *state, const struct choir_request *request)
 		CHECK(state->entries_count < CHOIR_ENTRIES);
 		state->entries[state->entries_count++] = request->token;
 		break;
-	case CHOIR_UPLOAD: state->file = request->token; break;
+	case CHOIR_UPLOAD: state->file = choir_file_of(request); break;
 	case CHOIR_DELETE:
 	case CHOIR_VERBS: break;
 	}

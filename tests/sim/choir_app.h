@@ -79,11 +79,11 @@ struct choir_request {
 	uint32_t token;
 	uint8_t verb;
 	uint8_t kind;
-	uint8_t mask;       /* PATCH: these fields */
-	uint32_t poison;    /* the services of these sites, as bits, take it for invalid */
-	uint32_t replicant; /* its number in the world */
-	uint32_t name;      /* 0: none */
-	struct choir_state value;
+	uint8_t mask;             /* PATCH: these fields */
+	uint32_t poison;          /* the services of these sites, as bits, take it for invalid */
+	uint32_t replicant;       /* its number in the world */
+	uint32_t name;            /* 0: none */
+	struct choir_state value; /* UPLOAD: the file is its own, by its token; or that which a state has that is given */
 };
 
 /* In front of the token, wherever a request stands. */
@@ -92,6 +92,8 @@ struct choir_request {
 void choir_request_put(struct buf *out, const struct choir_request *request);
 bool choir_request_parse(struct str body, struct choir_request *request);
 
+/* UPLOAD: the file that it sets. */
+uint32_t choir_file_of(const struct choir_request *request);
 /* What a request that is accepted does to an item. */
 void choir_apply(struct choir_state *state, const struct choir_request *request);
 bool choir_state_equal(const struct choir_state *a, const struct choir_state *b, bool any_order);

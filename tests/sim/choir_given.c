@@ -1,6 +1,6 @@
 /* A state that a member gives to all (src/replica/repair.c) takes the place of all that it had seen: in the end the checks take it for what it
- * says. So it is looked at when it is given. It has to have every addition and every entry, once, that the order makes of what it had
- * seen; not those, which a person let be at the site that gives it. In what order they are is not looked at: who is stuck may give it.
+ * says. So it is looked at when it is given. It has to have every addition and every entry, once, and the file, that the order makes of what
+ * it had seen; not those, which a person let be at the site that gives it. In what order they are is not looked at: who is stuck may give it.
  *
  * Not looked at: wild descriptions, and what was deleted meanwhile, of which more than one outcome is right; and where something was
  * refused when it was to be run again, as its effect may have stayed, or not. */
@@ -39,20 +39,22 @@ static struct given collect(struct choir *choir, const struct choir_site *it, co
 	return all;
 }
 
-static bool is_the_same(const struct choir_state *a, struct choir_state *b)
+static bool is_the_same(const struct choir_op *given, const struct choir_state *state)
 {
-	struct choir_state other = *b;
-	memcpy(other.fields, a->fields, sizeof(other.fields));
-	other.file = a->file;
-	other.refers = a->refers;
-	return choir_state_equal(a, &other, true);
+	const struct choir_state *is = &given->request.value;
+	struct choir_state other = *state;
+	if (given->facet != 0)
+		return is->file == state->file;
+	memcpy(other.fields, is->fields, sizeof(other.fields));
+	other.refers = is->refers;
+	return choir_state_equal(is, &other, true);
 }
 
 void choir_check_given(struct choir *choir, const struct choir_site *it, const struct choir_replicant *of,
                        const struct choir_op *given)
 {
 	static struct choir_state state;
-	uint32_t adds = 1u << CHOIR_INCREMENT | 1u << CHOIR_APPEND;
+	uint32_t adds = 1u << CHOIR_INCREMENT | 1u << CHOIR_APPEND | 1u << CHOIR_UPLOAD;
 	if (choir->options.wild || of->conflict || !(choir_types[of->kind].verbs & adds))
 		return;
 	struct given all = collect(choir, it, of, given);
@@ -60,7 +62,7 @@ void choir_check_given(struct choir *choir, const struct choir_site *it, const s
 	state = (struct choir_state){0};
 	for (uint32_t i = 0; i < length; i++)
 		choir_apply(&state, &all.ops[all.sequence[i]].request);
-	if (!all.unclear && !is_the_same(&given->request.value, &state)) {
+	if (!all.unclear && !is_the_same(given, &state)) {
 		struct buf is = {0}, ought = {0};
 		choir_state_print(&is, &given->request.value);
 		choir_state_print(&ought, &state);

@@ -45,7 +45,7 @@ void choir_options_vary(struct choir_options *options)
 	options->wild = sim_random_chance(&random, 0.15);
 	options->weak = sim_random_chance(&random, 0.2);
 	options->weather.loss = sim_random_chance(&random, 0.5) ? 0 : 0.02 * sim_random_unit(&random);
-	options->losing_deletes = sim_random_chance(&random, 0.3);
+	options->losing_deletes |= sim_random_chance(&random, 0.3);
 }
 
 /* Lets time pass, with what is looked at after each step. Stops at the first violation. */

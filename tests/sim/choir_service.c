@@ -141,11 +141,28 @@ static enum replica_outcome_kind delete (struct choir_site *it, struct choir_cal
 	return say(call, REPLICA_ACCEPTED, item ? 204 : 404);
 }
 
+/* The file of a state that is given. Its agent looks first whether the item has it: then nothing is sent. If not, and the blob is not
+ * here, it says so, and gets it (src/engine/state.c). True: that was all. */
+static bool look_at_file(struct choir_site *it, struct choir_call *call, enum replica_outcome_kind *outcome)
+{
+	const struct choir_request *request = &call->request;
+	bool given = request->verb == CHOIR_UPLOAD && request->value.file != 0;
+	const struct choir_item *item = given ? choir_item_of(it, call->local_id) : NULL;
+	bool same = item && item->state.file == request->value.file;
+	if (same)
+		*outcome = say(call, REPLICA_ACCEPTED, 200);
+	else if (given && !choir_blob_here(it, request->value.file))
+		*outcome = say(call, REPLICA_FAILED, 0);
+	else
+		return false;
+	return true;
+}
+
 static enum replica_outcome_kind run(struct choir *choir, struct choir_site *it, struct choir_call *call)
 {
 	if (call->request.poison >> it->number & 1)
 		return say(call, REPLICA_REFUSED, 422);
-	if (call->request.verb == CHOIR_UPLOAD && !choir_blob_here(it, call->request.token))
+	if (call->request.verb == CHOIR_UPLOAD && !choir_blob_here(it, choir_file_of(&call->request)))
 		choir_violation(choir, call->request.replicant, "s%" PRIu32 " runs #%" PRIu32 " without its blob", it->number,
 		                call->request.token);
 	switch ((enum choir_verb)call->request.verb) {
@@ -178,13 +195,29 @@ static enum replica_outcome_kind inquire(struct choir_site *it, struct choir_cal
 	const struct choir_request *request = &call->request;
 	if (request->verb == CHOIR_DELETE)
 		return say(call, choir_item_of(it, call->local_id) ? REPLICA_REFUSED : REPLICA_ACCEPTED, 200);
-	if (request->verb != CHOIR_CREATE || request->name == 0)
+	bool makes = request->verb == CHOIR_CREATE || call->kind == REPLICA_INQUIRE_ANEW;
+	if (!makes || request->name == 0)
 		return say(call, REPLICA_UNKNOWN, 0);
 	struct choir_item *item = item_named(it, (enum choir_kind)request->kind, request->name);
 	if (!item || is_of_another(it, item, call->op.replicant))
 		return say(call, REPLICA_REFUSED, 404);
 	choir_item_id(it, item, call->made_id);
 	return say(call, REPLICA_ACCEPTED, 200);
+}
+
+/* Its file, if it has one: an operation of its own, on its facet. */
+static void read_file(struct choir *choir, const struct choir_request *state, struct choir_call *call)
+{
+	struct choir_request request = {.verb = CHOIR_UPLOAD, .kind = state->kind, .name = state->name};
+	buf_clear(&call->file);
+	call->file_token = state->value.file;
+	if (call->file_token == 0)
+		return;
+	request.token = choir->tokens_count;
+	request.replicant = state->replicant;
+	request.value.file = state->value.file;
+	choir_token(choir, request.token)->replicant = request.replicant;
+	choir_request_put(&call->file, &request);
 }
 
 /* A replace that would make of any item what this one is. */
@@ -201,6 +234,7 @@ static enum replica_outcome_kind read_state(struct choir *choir, struct choir_si
 	buf_clear(&call->state);
 	choir_request_put(&call->state, &request);
 	call->request = request;
+	read_file(choir, &request, call);
 	return say(call, REPLICA_ACCEPTED, 200);
 }
 
@@ -220,7 +254,7 @@ static enum replica_outcome_kind read_copy(struct choir *choir, struct choir_sit
 
 static const char *const outcomes[] = {"accepted", "refused", "credential", "failed", "unknown"};
 static const char *const kinds[] = {"run",      "run create as replace", "inquire", "read state",
-                                    "run anew", "read a copy",           "leave"};
+                                    "run anew", "read a copy",           "leave",   "inquire about anew"};
 
 static uint32_t new_call(struct choir *choir)
 {
@@ -245,8 +279,10 @@ void choir_call(struct choir *choir, struct choir_site *it, const struct choir_d
 {
 	uint32_t number = new_call(choir);
 	struct choir_call *call = &choir->calls[number];
-	struct buf state = call->state;
-	*call = (struct choir_call){.used = true, .site = it->number, .generation = it->generation, .state = state};
+	struct buf state = call->state, file = call->file;
+	*call = (struct choir_call){.used = true, .site = it->number, .generation = it->generation};
+	call->state = state;
+	call->file = file;
 	call->task = deed->task.number;
 	call->kind = deed->task.kind;
 	call->op = deed->task.op;
@@ -268,7 +304,7 @@ static enum replica_outcome_kind serve(struct choir *choir, struct choir_site *i
 {
 	struct choir_token *token = choir_token(choir, call->request.token);
 	enum replica_outcome_kind outcome;
-	if (call->kind == REPLICA_INQUIRE)
+	if (call->kind == REPLICA_INQUIRE || call->kind == REPLICA_INQUIRE_ANEW)
 		return inquire(it, call);
 	if (call->kind == REPLICA_READ_STATE)
 		return read_state(choir, it, call);
@@ -277,7 +313,10 @@ static enum replica_outcome_kind serve(struct choir *choir, struct choir_site *i
 	if (call->kind == REPLICA_LEAVE)
 		return delete (it, call);
 	choir_check_execution(choir, it, call);
-	outcome = run(choir, it, call);
+	if (!look_at_file(it, call, &outcome))
+		outcome = run(choir, it, call);
+	if (outcome == REPLICA_FAILED)
+		return outcome;
 	choir_check_created(choir, it, call);
 	choir->figures.executions++;
 	it->executions++;
@@ -295,7 +334,8 @@ static enum replica_outcome_kind serve(struct choir *choir, struct choir_site *i
 
 static bool only_reads(const struct choir_call *call)
 {
-	return call->kind == REPLICA_INQUIRE || call->kind == REPLICA_READ_STATE || call->kind == REPLICA_READ_COPY;
+	return call->kind == REPLICA_INQUIRE || call->kind == REPLICA_INQUIRE_ANEW || call->kind == REPLICA_READ_STATE ||
+	       call->kind == REPLICA_READ_COPY;
 }
 
 /* What reads only, and is not answered, can be asked again. */
@@ -363,7 +403,13 @@ void choir_calls_end(struct choir *choir, struct choir_site *it)
 	}
 }
 
-static struct replica_outcome outcome_of(const struct choir_call *call)
+/* What outcome_of() refers to. */
+struct told_file {
+	struct replica_part part;
+	char hash[32];
+};
+
+static struct replica_outcome outcome_of(const struct choir_call *call, struct told_file *file)
 {
 	struct replica_outcome outcome = {.kind = call->outcome, .status = call->status};
 	outcome.local_id = str_of(call->made_id);
@@ -377,6 +423,17 @@ static struct replica_outcome outcome_of(const struct choir_call *call)
 		outcome.state = (struct replica_request){.head = STR("put"), .body = buf_str(&call->state)};
 		outcome.state_class = (struct replica_class){.name = STR("put"), .effect = ORDER_REPLACE, .class = CHOIR_PUT};
 		outcome.state_class.repeatable = true;
+	}
+	if (call->kind == REPLICA_READ_STATE && call->outcome == REPLICA_ACCEPTED && call->file.length > 0) {
+		memcpy(file->hash, &call->file_token, sizeof(call->file_token));
+		file->part.request = (struct replica_request){.head = STR("upload"), .body = buf_str(&call->file)};
+		file->part.request.blob = str_make(file->hash, sizeof(file->hash));
+		file->part.request.blob_bytes = 1000;
+		file->part.class = (struct replica_class){.name = STR("upload"), .effect = ORDER_REPLACE, .facet = 1};
+		file->part.class.class = CHOIR_UPLOAD;
+		file->part.class.repeatable = true;
+		outcome.parts = &file->part;
+		outcome.parts_count = 1;
 	}
 	return outcome;
 }
@@ -399,8 +456,14 @@ void choir_answer(struct choir *choir, uint32_t number)
 	choir->quiet_since_us = choir->sim.now_us;
 	if (!it->replica || call->generation != it->generation)
 		return;
-	struct replica_outcome outcome = outcome_of(call);
+	struct told_file file = {0};
+	struct replica_outcome outcome = outcome_of(call, &file);
+	uint32_t spooled = outcome.parts_count > 0 ? call->file_token : 0;
+	if (spooled)
+		choir_blob_spool(it, spooled);
 	choir_enter(it);
 	replica_executed(it->replica, call->task, &outcome, choir_now(choir, it));
 	choir_leave(it);
+	if (spooled)
+		choir_blob_unspool(it, spooled); /* unless it was issued */
 }

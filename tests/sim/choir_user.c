@@ -464,8 +464,14 @@ static bool is_waited_for(const struct choir *choir, struct choir_site *it, cons
 	return choir->healed && stuck;
 }
 
-/* In doubt. Someone looks into the service, and says what is true. A create cannot be said to have happened, as nobody
- * could say what its id is: what it made is taken away, and it is tried again. */
+/* A create, or a state that makes it anew. */
+static bool makes(const struct choir_op *op)
+{
+	return op->request.verb == CHOIR_CREATE || (op->repair && op->facet == 0);
+}
+
+/* In doubt. Someone looks into the service, and says what is true. What makes it cannot be said to have happened, as nobody
+ * could say what its id is: what was made is taken away, and it is tried again. */
 static enum replica_verdict decide(struct choir *choir, struct choir_site *it, const struct choir_op *op,
                                    enum replica_member_state state)
 {
@@ -475,7 +481,7 @@ static enum replica_verdict decide(struct choir *choir, struct choir_site *it, c
 		bool lets_be = dice < (is_waited_for(choir, it, op) ? 50 : 10);
 		return op->request.poison >> it->number & 1 && lets_be ? REPLICA_DISMISS : REPLICA_RETRY;
 	}
-	if (op->request.verb == CHOIR_CREATE)
+	if (makes(op))
 		return REPLICA_RETRY;
 	if (token->effect[it->number])
 		return REPLICA_HAPPENED;
@@ -508,7 +514,7 @@ static void judge(struct choir *choir, struct choir_site *it, struct replica_op_
 	/* Whose word is not taken does nothing: the agent is just asking the service about it. */
 	if (status == 0 && verdict == REPLICA_DISMISS)
 		token->dismissed[it->number] = true;
-	if (status == 0 && state == REPLICA_IN_DOUBT && op->request.verb == CHOIR_CREATE)
+	if (status == 0 && state == REPLICA_IN_DOUBT && makes(op))
 		take_away(it, op->request.replicant);
 	if (status != 0 && status != ERR_CONFLICT) /* that is: it is being looked into already */
 		choir_violation(choir, op->request.replicant, "s%" PRIu32 ": a verdict on %s is refused: %s", it->number, label,

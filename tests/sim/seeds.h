@@ -149,4 +149,15 @@ static const struct sim_named_seed choir_named_placed[] = {
      29225, 200},
 };
 
+/* The same where a delete loses: cheops-sim-replica --vary --losing-deletes --seed SEED --steps STEPS. */
+static const struct sim_named_seed choir_named_losing[] = {
+	{"whether it was made anew was in doubt, and a person's retry did not know any more that it had been deleted", 5557,
+     200},
+	{"the same, of what could be replayed", 1555, 200},
+	{"what was never made here was made from a state, since a delete was known", 1189, 200},
+	{"what a delete that counts had taken was made from a state, deleted again, and so on", 15964, 200},
+	{"a delete was let be, and so forgotten by the others, while a user's change was being executed", 18402, 200},
+	{"in a check: what is withheld has given up its number, and wins against no delete", 13366, 200},
+};
+
 #endif

@@ -338,6 +338,8 @@ static void run_named(const struct sim_named_seed *named, size_t count, const st
 		options.steps = named[i].steps;
 		options.rivals = world->rivals;
 		options.placed = world->placed;
+		options.losing_deletes = world->losing_deletes;
+		options.members = world->members;
 		choir_options_vary(&options);
 		print_message("# %s\n", named[i].what);
 		must_be_sound(&options);
@@ -352,6 +354,8 @@ static void test_runs_that_failed_once(void **state)
 	          &(struct choir_options){.rivals = true});
 	run_named(choir_named_placed, sizeof(choir_named_placed) / sizeof(choir_named_placed[0]),
 	          &(struct choir_options){.placed = true});
+	run_named(choir_named_losing, sizeof(choir_named_losing) / sizeof(choir_named_losing[0]),
+	          &(struct choir_options){.losing_deletes = true});
 }
 
 int main(void)

@@ -17,6 +17,16 @@ static struct world *three(const char *text)
 	return world;
 }
 
+/* By a description that says that a delete loses. */
+static struct world *three_losing(const char *text)
+{
+	struct world *world = world_new(3);
+	world->rules.delete_loses = true;
+	world_create(world, 0, 1, ALL3, text);
+	world_go(world, 5 * SECOND);
+	return world;
+}
+
 static void assert_value(struct world *world, int64_t value)
 {
 	for (uint32_t i = 0; i < world->sites_count; i++) {
@@ -38,6 +48,22 @@ static const struct replica_answer *answer_to(const struct world *world, uint64_
 {
 	assert_true(world->answers[ticket].there);
 	return &world->answers[ticket].answer;
+}
+
+static void fetch(struct world *world, uint32_t site, char file)
+{
+	char sha[REPLICA_BLOB_BYTES];
+	memset(sha, file, sizeof(sha));
+	world->sites[site].has_blob = file;
+	replica_fetched(world->sites[site].replica, str_make(sha, sizeof(sha)), world->now);
+}
+
+static void assert_file(struct world *world, char file)
+{
+	for (uint32_t i = 0; i < world->sites_count; i++) {
+		assert_int_equal(world_item(world, i, 1)->file, file);
+		assert_int_equal(world_rows(world, i, REPLICA_BLOBS), 0);
+	}
 }
 
 static void test_a_changed_copy(void **state)
@@ -129,28 +155,81 @@ static void test_a_deleted_copy_and_a_crash(void **state)
 	assert_int_equal(replica_look(world->sites[1].replica, &arena, world_id(1), &view), 0);
 	assert_int_equal(view.members[1].in_doubt, 1);
 	struct replica_op_id op = answer_to(world, ticket)->op;
+	/* Nobody could say by which id. */
+	assert_int_equal(replica_judge(world->sites[1].replica, op, REPLICA_HAPPENED, STR(""), world->now, NULL),
+	                 ERR_INVALID);
+	/* What is given again finds nothing, too: it may be there by now, and would be so twice. */
+	uint64_t again = world_give(world, 0, 1);
+	world_go(world, 10 * SECOND);
+	assert_int_equal(world->sites[1].items_count, 1);
+	struct replica_op_id second = answer_to(world, again)->op;
 	assert_int_equal(replica_judge(world->sites[1].replica, op, REPLICA_RETRY, STR(""), world->now, NULL), 0);
 	world_go(world, 10 * SECOND);
+	replica_judge(world->sites[1].replica, second, REPLICA_RETRY, STR(""), world->now, NULL);
+	world_go(world, 10 * SECOND);
+	assert_int_equal(world->sites[1].items_count, 2);
 	assert_value(world, 23);
 	assert_settled(world);
 	arena_free(&arena);
 	world_free(world);
 }
 
-static void fetch(struct world *world, uint32_t site, char file)
+/* It was made, and the answer is lost: the service is asked, and says what it is called. */
+static void test_a_deleted_copy_and_a_lost_answer(void **state)
 {
-	char sha[REPLICA_BLOB_BYTES];
-	memset(sha, file, sizeof(sha));
-	world->sites[site].has_blob = file;
-	replica_fetched(world->sites[site].replica, str_make(sha, sizeof(sha)), world->now);
+	(void)state;
+	struct world *world = three("create 23");
+	world_item(world, 1, 1)->there = false;
+	world->sites[1].mode = SERVICE_LOSES_ANSWERS;
+	world->sites[1].hold_tasks = true;
+	world_give(world, 0, 1);
+	world_go(world, 2 * SECOND);
+	world->sites[1].mode = SERVICE_FINE;
+	world_run_task(world, 1); /* 404 */
+	assert_int_equal(world->sites[1].tasks[0].kind, REPLICA_RUN_ANEW);
+	world->sites[1].mode = SERVICE_LOSES_ANSWERS;
+	world_run_task(world, 1);
+	assert_int_equal(world->sites[1].tasks[0].kind, REPLICA_INQUIRE_ANEW);
+	world->sites[1].mode = SERVICE_FINE;
+	world->sites[1].hold_tasks = false;
+	world_crash(world, 1); /* and the question is asked once more */
+	world_start(world, 1);
+	world_go(world, 10 * SECOND);
+	assert_int_equal(world->sites[1].items_count, 2);
+	assert_value(world, 23);
+	world_ask(world, 2, 1, "add 1");
+	world_go(world, 5 * SECOND);
+	assert_value(world, 24);
+	assert_settled(world);
+	world_free(world);
 }
 
-static void assert_file(struct world *world, char file)
+/* A delete that was run, and has lost: it is undone, with the file. */
+static void test_a_delete_that_lost(void **state)
 {
-	for (uint32_t i = 0; i < world->sites_count; i++) {
-		assert_int_equal(world_item(world, i, 1)->file, file);
-		assert_int_equal(world_rows(world, i, REPLICA_BLOBS), 0);
-	}
+	(void)state;
+	struct world *world = three_losing("create 23");
+	for (uint32_t i = 0; i < 3; i++)
+		world_item(world, i, 1)->file = 'f';
+	world_cut(world, 2);
+	world_ask(world, 1, 1, "delete");
+	world_ask(world, 0, 1, "add 1");
+	world_go(world, 5 * SECOND);
+	assert_false(world_item(world, 1, 1) && world_item(world, 1, 1)->there);
+	world_cut(world, 0);
+	world_met(world);
+	for (int i = 0; i < 60 && world->sites[1].fetches == 0; i++)
+		world_go(world, SECOND);
+	fetch(world, 1, 'f');
+	world_go(world, 60 * SECOND);
+	assert_file(world, 'f');
+	assert_value(world, 24);
+	assert_settled(world);
+	world_ask(world, 1, 1, "delete");
+	world_go(world, 5 * SECOND);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_false(world_item(world, i, 1) && world_item(world, i, 1)->there);
+	world_free(world);
 }
 
 /* Its file comes with it; only who has another one fetches that. */
@@ -263,10 +342,16 @@ static void test_its_turn(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_changed_copy),  cmocka_unit_test(test_with_others_at_once),
-		cmocka_unit_test(test_a_deleted_copy),  cmocka_unit_test(test_a_deleted_copy_and_a_crash),
-		cmocka_unit_test(test_what_is_refused), cmocka_unit_test(test_its_turn),
-		cmocka_unit_test(test_its_file),        cmocka_unit_test(test_its_file_where_it_was_deleted),
+		cmocka_unit_test(test_a_changed_copy),
+		cmocka_unit_test(test_with_others_at_once),
+		cmocka_unit_test(test_a_deleted_copy),
+		cmocka_unit_test(test_a_deleted_copy_and_a_crash),
+		cmocka_unit_test(test_a_deleted_copy_and_a_lost_answer),
+		cmocka_unit_test(test_a_delete_that_lost),
+		cmocka_unit_test(test_what_is_refused),
+		cmocka_unit_test(test_its_turn),
+		cmocka_unit_test(test_its_file),
+		cmocka_unit_test(test_its_file_where_it_was_deleted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -213,12 +213,11 @@ static int apply(struct world_site *site, const struct world_task *task, char *l
 {
 	struct world_item *item = item_of(site, task->local_id);
 	bool creates = strncmp(task->text, "create", 6) == 0;
-	bool upserts = !item && site->world->rules.delete_loses && strncmp(task->text, "set", 3) == 0;
 	const char *name = strchr(task->text, '@');
 	for (uint32_t i = 0; i < site->items_count && creates && name && task->kind == REPLICA_RUN; i++)
 		if (site->items[i].there && site->items[i].name == name[1])
 			return 409;
-	if ((creates && task->kind == REPLICA_RUN) || upserts || task->kind == REPLICA_RUN_ANEW) {
+	if ((creates && task->kind == REPLICA_RUN) || task->kind == REPLICA_RUN_ANEW) {
 		CHECK(site->items_count < WORLD_ITEMS);
 		item = &site->items[site->items_count++];
 		*item = (struct world_item){.there = true, .value = number_in(task->text), .mark = '-', .changes = 1};
@@ -313,7 +312,7 @@ static void run_task(struct world_site *site, struct world_task task)
 {
 	char local_id[32] = "", text[64] = "";
 	struct replica_outcome outcome = {.kind = REPLICA_ACCEPTED, .answer = STR("fine")};
-	bool creates = strncmp(task.text, "create", 6) == 0;
+	bool creates = strncmp(task.text, "create", 6) == 0, anew = task.kind == REPLICA_INQUIRE_ANEW;
 	site->runs++;
 	if (site->mode == SERVICE_DOWN || (site->mode == SERVICE_MAKES_NOTHING && creates) || lacks_file(site, &task)) {
 		outcome.kind = REPLICA_FAILED;
@@ -321,12 +320,12 @@ static void run_task(struct world_site *site, struct world_task task)
 		read_state(site, &task, &outcome, text);
 	} else if (task.kind == REPLICA_READ_COPY) {
 		read_copy(site, &task, &outcome, text);
-	} else if (task.kind == REPLICA_INQUIRE) {
+	} else if (task.kind == REPLICA_INQUIRE || task.kind == REPLICA_INQUIRE_ANEW) {
 		outcome.kind = site->inquiry_blind           ? REPLICA_UNKNOWN
 		               : did_happen(site, task.text) ? REPLICA_ACCEPTED
 		                                             : REPLICA_REFUSED;
-		for (uint32_t i = 0; i < site->items_count && outcome.kind == REPLICA_ACCEPTED && creates; i++)
-			if (strcmp(site->items[i].made, task.text) == 0)
+		for (uint32_t i = 0; i < site->items_count && outcome.kind == REPLICA_ACCEPTED && (creates || anew); i++)
+			if (strcmp(site->items[i].made, task.text) == 0 && site->items[i].there)
 				snprintf(local_id, sizeof(local_id), "%u", i + 1);
 	} else if (site->mode == SERVICE_REFUSE || (site->mode == SERVICE_FULL && creates)) {
 		outcome.kind = REPLICA_REFUSED;
