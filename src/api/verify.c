@@ -118,6 +118,16 @@ static void put_member(struct buf *out, const struct engine_reply *reply, const 
 	buf_put(out, STR("]}"));
 }
 
+static void put_names(struct buf *out, const char *key, const struct str *names, uint32_t count)
+{
+	buf_printf(out, ",\"%s\":[", key);
+	for (uint32_t i = 0; i < count; i++) {
+		buf_put(out, i > 0 ? STR(",") : STR(""));
+		buf_put_json(out, names[i]);
+	}
+	buf_put_char(out, ']');
+}
+
 static void put_verified(struct buf *out, const struct engine_verified *verified)
 {
 	struct engine_reply names = {.self = verified->self, .sites = verified->sites};
@@ -127,12 +137,9 @@ static void put_verified(struct buf *out, const struct engine_verified *verified
 	buf_printf(out, ",\"verify\":\"%s\",\"tie\":%s,\"compared_with\":", engine_verdict_name(overall(verified)),
 	           verified->tie ? "true" : "false");
 	put_site(out, &names, verified->reference);
-	buf_put(out, STR(",\"not_compared\":["));
-	for (uint32_t i = 0; i < verified->not_compared_count; i++) {
-		buf_put(out, i > 0 ? STR(",") : STR(""));
-		buf_put_json(out, verified->not_compared[i]);
-	}
-	buf_put(out, STR("],\"members\":["));
+	put_names(out, "not_compared", verified->not_compared, verified->not_compared_count);
+	put_names(out, "not_removable", verified->not_removable, verified->not_removable_count);
+	buf_put(out, STR(",\"members\":["));
 	for (uint32_t i = 0; i < verified->members_count; i++) {
 		buf_put(out, i > 0 ? STR(",") : STR(""));
 		put_member(out, &names, &verified->members[i]);
@@ -236,6 +243,17 @@ static const char *title_of(struct str problem)
 	return "The copies cannot be repaired now";
 }
 
+static void put_words(struct buf *out, struct str words)
+{
+	while (words.length > 0) {
+		const char *space = memchr(words.at, ' ', words.length);
+		size_t length = space ? (size_t)(space - words.at) : words.length;
+		buf_put_json(out, str_make(words.at, length));
+		words = str_make(words.at + length + (space ? 1 : 0), words.length - length - (space ? 1 : 0));
+		buf_put(out, words.length > 0 ? STR(",") : STR(""));
+	}
+}
+
 static void given(void *context, const struct engine_given *given)
 {
 	struct buf body = {0}, problem = {0}, detail = {0};
@@ -249,6 +267,8 @@ static void given(void *context, const struct engine_given *given)
 			replica_op_id_put(op, &body);
 			buf_put_char(&body, '"');
 		}
+		buf_put(&body, STR("],\"left\":["));
+		put_words(&body, given->left);
 		buf_put(&body, STR("]}\n"));
 		proxy_answer(context, 200, api_json, STR(""), buf_str(&body));
 	} else {

@@ -144,6 +144,7 @@ enum {
 	LIMIT_REPLICA_REFERENCES = 64,    /* of one request */
 	LIMIT_REPLICA_ANSWER_BYTES = 512, /* kept of a service's answer, for people */
 	LIMIT_REPLICA_QUEUE = 256,        /* requests of users that wait for their turn on one replicant */
+	LIMIT_REPLICA_LOANS = 1024,       /* long bodies of what is `weak` that are kept for others, or waited for */
 	LIMIT_REPLICA_KEY_BYTES = 400,    /* of an Idempotency-Key with whom it is from */
 	LIMIT_REPLICA_NAME_BYTES = 200,   /* of a service, a type, a local id */
 

@@ -183,6 +183,12 @@ static void put_lines(struct buf *out, const struct repair_call *call, const jso
 		}
 		buf_put_char(out, '\n');
 	}
+	json_array_foreach(json_object_get(issued, "left"), index, operation)
+	{
+		buf_put(out, STR("the copy there has no "));
+		text_put_harmless(out, str_of(json_string_value(operation) ? json_string_value(operation) : ""));
+		buf_put(out, STR(", and no request of the description takes it away: where others have one, it stays\n"));
+	}
 }
 
 /* As JSON: what was waited for has the first operation, and in `operations` all of them, if there are several. */

@@ -21,7 +21,7 @@ enum {
 	OPTION_COLOR,
 	OPTION_HELP
 };
-enum { TIMEOUT_S = 60, TIMEOUT_MOST_S = 86400, LOOK_MS = 250, EXTEND_MS = 45000 };
+enum { TIMEOUT_S = 60, TIMEOUT_MOST_S = 86400, LOOK_MS = 250, EXTEND_MS = 3800 * 1000 };
 
 static const struct cli_option options[] = {
 	[OPTION_KEEP] = {"keep", 0, NULL,

@@ -252,6 +252,33 @@ static void put_not_compared(struct buf *out, const json_t *verify)
 		buf_put_char(out, '\n');
 }
 
+static bool is_none(const json_t *member, struct str name)
+{
+	const json_t *facet = find_named(json_object_get(member, "facets"), "facet", name);
+	return facet && str_equal(cli_json_text(facet, "state"), STR("none"));
+}
+
+/* Some have it, and others have none: what a repair can do about it depends on whose copy is right. */
+static void put_not_removable(struct buf *out, const json_t *verify)
+{
+	size_t index, at;
+	json_t *facet, *member;
+	json_array_foreach(json_object_get(verify, "not_removable"), index, facet)
+	{
+		struct str name = str_of(json_string_value(facet) ? json_string_value(facet) : "");
+		size_t none = 0, all = json_array_size(json_object_get(verify, "members"));
+		json_array_foreach(json_object_get(verify, "members"), at, member)
+		{
+			none += is_none(member, name);
+		}
+		if (none == 0 || none == all)
+			continue;
+		buf_put(out, STR("No request of the description takes away: "));
+		text_put_harmless(out, name);
+		buf_put(out, STR(". Where it is to go, a repair leaves it\n"));
+	}
+}
+
 void cli_verify_put_one(struct buf *out, const json_t *item, bool colour)
 {
 	static const char *const titles[] = {"SITE", "VERIFY", "WHY", NULL};
@@ -284,4 +311,5 @@ void cli_verify_put_one(struct buf *out, const json_t *item, bool colour)
 		put_facets(out, verify, member);
 	}
 	put_not_compared(out, verify);
+	put_not_removable(out, verify);
 }

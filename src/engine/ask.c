@@ -248,7 +248,8 @@ static void judge(struct ask *ask)
 
 /* ---- Members ------------------------------------------------------------------------------------------------------- */
 
-enum { EXTEND_MS = 40000 }; /* src/replica gives up before */
+/* More than its files may take to be read (state.c); where none is read, src/replica gives up much sooner. */
+enum { EXTEND_MS = 3700 * 1000 };
 
 /* True: it waits. */
 static bool extend(struct ask *ask, site_id site)

@@ -118,6 +118,21 @@ static uint64_t draw(void *context)
 
 static int start_replica(struct engine *engine, struct err *err);
 
+/* It was asked for again, and came meanwhile. */
+static bool is_here_already(struct engine *engine, const struct action *action)
+{
+	uint64_t bytes = 0;
+	int fd = engine_blob_open(engine, buf_str(&action->message), &bytes);
+	if (fd < 0)
+		return false;
+	close(fd);
+	if (bytes != action->bytes || !engine->replica)
+		return false;
+	replica_fetched(engine->replica, buf_str(&action->message), engine_now());
+	engine_changed(engine);
+	return true;
+}
+
 static void perform(struct engine *engine, struct action *action)
 {
 	switch (action->kind) {
@@ -133,7 +148,10 @@ static void perform(struct engine *engine, struct action *action)
 	case ACTION_REPLY: engine_ask_reply(action->ask, NULL); break;
 	case ACTION_GIVEN: engine_giving_reply(action->giving); break;
 	case ACTION_EVENT: engine_changes_add(engine, &action->event, action->wall_ms); break;
-	case ACTION_FETCH: engine_fetch(engine, buf_str(&action->message), action->bytes, action->to); break;
+	case ACTION_FETCH:
+		if (!is_here_already(engine, action))
+			engine_fetch(engine, buf_str(&action->message), action->bytes, action->to);
+		break;
 	case ACTION_DROP:
 		engine_blob_release(engine, buf_str(&action->message));
 		engine_changed(engine); /* it has read rows: that session ends with a commit */

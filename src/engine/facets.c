@@ -303,6 +303,7 @@ void engine_facets_end(struct facets *facets)
 	facets->timed = false;
 	for (uint32_t i = 0; i < facets->parts_count; i++) {
 		drop_spool(&facets->parts[i]);
+		buf_free(&facets->parts[i].head);
 		buf_free(&facets->parts[i].body);
 		buf_free(&facets->parts[i].content_type);
 	}

@@ -24,6 +24,7 @@ struct facet_part {
 	struct glue_facet facet; /* `read` NULL: it is in `body` already, and only to be kept */
 	enum engine_facet kind;
 	bool refused;            /* FAILED: the service would say so again */
+	struct buf head;         /* of the request that sets it; "": a PUT of it */
 	struct buf body;         /* of what is JSON */
 	struct buf content_type; /* as the service called it */
 	struct engine_spool *spool;

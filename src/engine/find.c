@@ -168,8 +168,8 @@ static void ask_by_chosen_id(struct run *run)
 
 void engine_inquire(struct run *run)
 {
-	bool creates =
-		run->class.effect == ORDER_CREATE || run->class.effect == ORDER_ADOPT || run->task.kind == REPLICA_INQUIRE_ANEW;
+	bool copies = run->class.effect == ORDER_ADOPT && run->class.facet == 0;
+	bool creates = run->class.effect == ORDER_CREATE || copies || run->task.kind == REPLICA_INQUIRE_ANEW;
 	if (creates && glue_type_identity(run->match.type) == GLUE_CHOSEN)
 		ask_by_chosen_id(run);
 	else if (run->class.effect == ORDER_DELETE && run->task.local_id.length > 0)

@@ -97,6 +97,7 @@ static void take_outcome(struct giving *giving, const struct replica_answer *ans
 		giving->given.status = 200;
 		giving->given.op = answer->op;
 		giving->given.parts = answer->outcome.parts_count;
+		giving->given.left = copy(&giving->arena, said);
 		break;
 	case REPLICA_REFUSED:
 	case REPLICA_CREDENTIAL:
@@ -176,6 +177,24 @@ static uint32_t count_parts(const json_t *json)
 	return count > 0 && count <= LIMIT_GLUE_FACETS ? (uint32_t)count - 1 : 0;
 }
 
+/* An agent of an earlier version says nothing of it. */
+static void take_left(struct giving *giving, const json_t *names)
+{
+	struct buf text = {0};
+	size_t index;
+	json_t *name;
+	json_array_foreach(names, index, name)
+	{
+		const char *word = json_string_value(name);
+		if (!word || index >= LIMIT_GLUE_FACETS)
+			break;
+		buf_put(&text, text.length > 0 ? STR(" ") : STR(""));
+		buf_put(&text, utf8_truncate(str_of(word), LIMIT_NAME_SHOWN_BYTES));
+	}
+	giving->given.left = copy(&giving->arena, buf_str(&text));
+	buf_free(&text);
+}
+
 static void answered(void *context, const struct http_call_answer *answer)
 {
 	struct giving *giving = context;
@@ -189,6 +208,7 @@ static void answered(void *context, const struct http_call_answer *answer)
 	else if (answer->status == 200 && operation && replica_op_id_parse(str_of(operation), &giving->given.op)) {
 		giving->given.status = 200;
 		giving->given.parts = count_parts(json);
+		take_left(giving, json_object_get(json, "left"));
 	} else
 		pass_on(giving, answer->status, json);
 	json_decref(json);

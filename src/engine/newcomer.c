@@ -3,8 +3,10 @@
  * The copy (REPLICA_READ_COPY): GET of the item; what comes, with meta-ids and without what each service sets by itself (its id, where
  * it assigns it, and what the description calls volatile), becomes the body of a create: POST to the collection, or PUT of the item
  * where the description says that this makes what is not there. What it refers to has to be at the new member as well: the create
- * waits there until it is.
- * It is refused for a type that has parts which are set on their own (a file): they are not in what GET shows.
+ * waits there until it is. Its files and other facets are read behind it, and follow as requests of their own (state.c); so is a
+ * body that is too long to travel with its operation.
+ * It is refused for a type that has a facet which no request reads, or sets as a whole: nobody could tell whether there is anything in
+ * it that would be missing at the new member.
  *
  * Leaving (REPLICA_LEAVE): DELETE of the item.
  *
@@ -28,12 +30,14 @@ static bool find_item(struct run *run)
 	return known;
 }
 
-static bool has_part_on_its_own(const struct glue_type *type)
+/* A facet that cannot be copied; "": there is none. */
+static struct str find_odd_facet(const struct glue_type *type)
 {
-	for (uint32_t i = 0; i < glue_operations_count(type); i++)
-		if (glue_facet_number(glue_operation_at(type, i)) != 0)
-			return true;
-	return false;
+	struct glue_facet facet;
+	for (uint32_t i = 1; i < glue_facets_count(type); i++)
+		if (!glue_facet_find(type, i, &facet))
+			return glue_facet_name(type, i);
+	return STR("");
 }
 
 /* ---- What it shows ------------------------------------------------------------------------------------------------- */
@@ -127,28 +131,30 @@ static void copy_told(void *context, const struct http_call_answer *answer)
 	}
 	struct buf head = {0}, body = {0};
 	struct shown shown = {.to = {run->engine, run->own}};
-	if (make_copy(run, answer->body, &head, &body, &shown, &err) != 0)
+	if (make_copy(run, answer->body, &head, &body, &shown, &err) != 0) {
 		engine_run_fail(run, REPLICA_REFUSED, "%s", err.text);
-	else
-		engine_run_tell(run, &(struct replica_outcome){.kind = REPLICA_ACCEPTED,
-		                                               .status = 200,
-		                                               .state = {.head = buf_str(&head),
-		                                                         .body = buf_str(&body),
-		                                                         .secret = STR("S"),
-		                                                         .references = shown.references,
-		                                                         .references_count = shown.references_count},
-		                                               .state_class = {.name = STR("copy")}});
-	buf_free(&head);
-	buf_free(&body);
+		buf_free(&head);
+		buf_free(&body);
+		return;
+	}
+	/* The run has no request of its own: it is that of the copy. */
+	run->request.references_count = shown.references_count;
+	run->request.references = (const struct replica_id *)arena_copy(
+		&run->arena, (const char *)shown.references, shown.references_count * sizeof(shown.references[0]));
+	engine_state_copy(run, &head, &body);
 }
 
 void engine_read_copy(struct run *run)
 {
-	if (!find_item(run) || !run->match.operation)
+	bool known = find_item(run) && run->match.operation;
+	struct str odd = known ? find_odd_facet(run->match.type) : STR("");
+	if (!known)
 		engine_run_fail(run, REPLICA_REFUSED, "the description of the application here has no such path");
-	else if (has_part_on_its_own(run->match.type))
+	else if (odd.length > 0)
 		engine_run_fail(run, REPLICA_REFUSED,
-		                "it has a part that is set on its own, such as a file, and that is not copied");
+		                "what it has as `%.*s` cannot be copied: the description knows no GET and PUT of one path that "
+		                "read it and set it as a whole",
+		                STR_FMT(odd));
 	else
 		engine_run_ask(run,
 		               &(struct run_question){

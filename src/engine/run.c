@@ -110,7 +110,9 @@ static enum replica_outcome_kind meaning_of(const struct run *run, unsigned stat
 	if (run->match.service && glue_is_credential_fault(run->match.service, (int)status))
 		return REPLICA_CREDENTIAL;
 	bool gone = status == 404 || status == 410;
-	if (gone && run->class.effect == ORDER_DELETE && !run->task.first)
+	bool removes = run->class.effect == ORDER_REPLACE && run->class.facet != 0 &&
+	               str_equal(run->head.method, STR("DELETE")); /* a facet */
+	if (gone && (run->class.effect == ORDER_DELETE || removes) && !run->task.first)
 		return REPLICA_ACCEPTED;
 	if (status == 408 || status == 425 || status == 429 || status == 503)
 		return REPLICA_FAILED;
@@ -205,7 +207,8 @@ static void done(void *context, const struct http_call_answer *answer)
 	struct replica_request carried = run->request;
 	struct replica_outcome outcome = {.kind = meaning_of(run, answer->status), .status = (int)answer->status};
 	bool anew = run->task.kind == REPLICA_RUN_ANEW;
-	bool makes = anew || run->class.effect == ORDER_CREATE || run->class.effect == ORDER_ADOPT;
+	bool copies = run->class.effect == ORDER_ADOPT && run->class.facet == 0;
+	bool makes = anew || run->class.effect == ORDER_CREATE || copies;
 	if (outcome.kind == REPLICA_ACCEPTED && makes)
 		find_id(run, answer, &id);
 	if (outcome.kind == REPLICA_ACCEPTED && anew && !id.taken)

@@ -1,15 +1,16 @@
 /* The state of this site's copy, with its files, for other members; and whether such a file is here already.
  *
- * Giving (REPLICA_READ_STATE, after find.c has read the item):
+ * Giving (REPLICA_READ_STATE, after find.c has read the item; REPLICA_READ_COPY, after newcomer.c has):
  *   1. the facets of the item are read behind it, bytes into files (facets.h); a state that is too long to travel with its operation
  *      becomes one as well
  *   2. when all are durable they get the names of their content, and src/replica is told, in one go: it issues an operation for each,
  *      and from then on these need their blobs. If it does not (the operation cannot be issued any more), the files go
- * A facet that this site has not is not given: whatever others have of it stays there.
+ * A facet that this site has not is taken away from the others, where the description has a request for that (glue_facet_find());
+ * else whatever others have of it stays there, and who asked is told. Not so with a copy: who is new has none.
  *
  * Taking. A repair gives the file to all members, and most of them have it. So a member looks first, by reading its own through the
  * hash: where it is the same there is nothing to do. Neither is the blob fetched then, nor has a service that lets nobody replace a file
- * (Glance) to refuse it.
+ * (Glance) to refuse it. A new member looks, too: it may have set it before it was killed.
  */
 #include "engine/facets.h"
 
@@ -71,8 +72,15 @@ static bool are_all_read(struct run *run, const struct facets *facets)
 	return true;
 }
 
+/* There is none, and others are to have none. */
+static bool is_taken_away(const struct run *run, const struct facet_part *part)
+{
+	return part->kind == ENGINE_FACET_NONE && part->facet.remove && run->task.kind == REPLICA_READ_STATE;
+}
+
 static void put_head(const struct run *run, const struct facet_part *part, struct buf *out)
 {
+	bool removes = is_taken_away(run, part);
 	struct buf item = {0}, target = {0}, fields = {0};
 	struct str type = part->facet.content_type;
 	if (type.length == 0)
@@ -87,10 +95,13 @@ static void put_head(const struct run *run, const struct facet_part *part, struc
 		buf_put(&target, buf_str(&item));
 	else
 		glue_facet_put(&part->facet, buf_str(&item), &target);
-	buf_put(&fields, STR("Content-Type: "));
-	buf_put(&fields, type);
-	buf_put(&fields, STR("\r\n"));
-	engine_head_put(&(struct engine_head){STR("PUT"), buf_str(&target), buf_str(&fields), STR("")}, out);
+	if (!removes) {
+		buf_put(&fields, STR("Content-Type: "));
+		buf_put(&fields, type);
+		buf_put(&fields, STR("\r\n"));
+	}
+	struct str method = removes ? STR("DELETE") : STR("PUT");
+	engine_head_put(&(struct engine_head){method, buf_str(&target), buf_str(&fields), STR("")}, out);
 	buf_free(&item);
 	buf_free(&target);
 	buf_free(&fields);
@@ -98,9 +109,18 @@ static void put_head(const struct run *run, const struct facet_part *part, struc
 
 static struct replica_part make_part(const struct run *run, const struct facet_part *part, struct buf *head)
 {
-	struct replica_part made = {.class = engine_class(part->facet.replace)};
-	put_head(run, part, head);
+	struct replica_part made = {.class = {.name = STR("copy")}};
+	if (part->facet.replace)
+		made.class = engine_class(is_taken_away(run, part) ? part->facet.remove : part->facet.replace);
+	if (part->head.length > 0)
+		buf_put(head, buf_str(&part->head));
+	else
+		put_head(run, part, head);
 	made.request = (struct replica_request){.head = buf_str(head), .body = buf_str(&part->body), .secret = STR("S")};
+	if (part->facet.number == 0) {
+		made.request.references = run->request.references;
+		made.request.references_count = run->request.references_count;
+	}
 	if (part->spool && part->bytes > 0) {
 		made.request.blob = str_make((const char *)part->hash, sizeof(part->hash));
 		made.request.blob_bytes = part->bytes;
@@ -114,17 +134,25 @@ static void issue(struct run *run, struct facets *facets)
 	struct replica_part parts[LIMIT_GLUE_FACETS + 1];
 	struct buf heads[LIMIT_GLUE_FACETS + 1] = {{0}};
 	uint32_t count = 0;
-	for (uint32_t i = 0; i < facets->parts_count; i++)
-		if (facets->parts[i].kind == ENGINE_FACET_HERE) {
-			parts[count] = make_part(run, &facets->parts[i], &heads[count]);
+	struct buf left = {0}; /* names of those that stay where others have them, and this site has not */
+	for (uint32_t i = 0; i < facets->parts_count; i++) {
+		const struct facet_part *part = &facets->parts[i];
+		if (part->kind == ENGINE_FACET_HERE || is_taken_away(run, part)) {
+			parts[count] = make_part(run, part, &heads[count]);
 			count++;
+		} else {
+			buf_put(&left, left.length > 0 ? STR(" ") : STR(""));
+			buf_put(&left, part->facet.name);
 		}
+	}
 	engine_run_tell(run, &(struct replica_outcome){.kind = REPLICA_ACCEPTED,
 	                                               .status = 200,
+	                                               .answer = buf_str(&left),
 	                                               .state = parts[0].request,
 	                                               .state_class = parts[0].class,
 	                                               .parts = parts + 1,
 	                                               .parts_count = count - 1});
+	buf_free(&left);
 	for (uint32_t i = 0; i < count; i++)
 		buf_free(&heads[i]);
 }
@@ -144,7 +172,7 @@ static void all_read(struct facets *facets)
 	end(facets);
 }
 
-void engine_state_give(struct run *run, const struct glue_operation *replace, struct buf *body)
+static void give(struct run *run, const struct glue_operation *replace, struct buf *head, struct buf *body)
 {
 	struct facets *facets = begin(run);
 	facets->type = run->match.type;
@@ -153,11 +181,23 @@ void engine_state_give(struct run *run, const struct glue_operation *replace, st
 	facets->done = all_read;
 	buf_put(&facets->item, buf_str(&run->target));
 	facets->parts[0].facet = (struct glue_facet){.replace = replace};
+	facets->parts[0].head = *head;
 	facets->parts[0].body = *body;
-	*body = (struct buf){0};
+	*head = *body = (struct buf){0};
 	facets->parts_count = 1;
 	engine_facets_add(facets);
 	engine_facets_start(facets);
+}
+
+void engine_state_give(struct run *run, const struct glue_operation *replace, struct buf *body)
+{
+	struct buf head = {0};
+	give(run, replace, &head, body);
+}
+
+void engine_state_copy(struct run *run, struct buf *head, struct buf *body)
+{
+	give(run, NULL, head, body);
 }
 
 /* ---- Taking --------------------------------------------------------------------------------------------------------- */
@@ -165,6 +205,9 @@ void engine_state_give(struct run *run, const struct glue_operation *replace, st
 static bool is_the_same(const struct run *run, const struct facet_part *part)
 {
 	uint8_t wanted[ENGINE_BLOB_BYTES];
+	struct engine_head head;
+	if (engine_head_parse(run->request.head, &head, NULL) == 0 && str_equal(head.method, STR("DELETE")))
+		return part->kind == ENGINE_FACET_NONE;
 	if (part->kind != ENGINE_FACET_HERE)
 		return false;
 	if (run->request.blob.length == sizeof(wanted)) {
@@ -192,8 +235,9 @@ static void looked(struct facets *facets)
 bool engine_state_look(struct run *run)
 {
 	struct str secret = run->request.secret;
-	bool given = run->task.kind == REPLICA_RUN && run->class.effect == ORDER_REPLACE && run->class.facet != 0 &&
-	             secret.length > 0 && secret.at[0] == 'S' && run->task.local_id.length > 0;
+	bool sets = run->class.effect == ORDER_REPLACE || run->class.effect == ORDER_ADOPT;
+	bool given = run->task.kind == REPLICA_RUN && sets && run->class.facet != 0 && secret.length > 0 &&
+	             secret.at[0] == 'S' && run->task.local_id.length > 0;
 	struct glue_facet facet;
 	struct buf target = {0};
 	struct engine_item item = {.service = run->task.service,

@@ -233,18 +233,23 @@ static void say_differences(struct verify *verify, const struct engine_reading *
 	member->differences_count = noting.count;
 }
 
-/* Facets that no request reads, or sets as a whole. */
+/* Facets that no request reads, or sets as a whole; and those that none takes away. */
 static void note_not_compared(struct verify *verify)
 {
 	const struct glue_type *type = verify->copying.match.type;
 	struct str *names = arena_array(&verify->arena, struct str, LIMIT_GLUE_FACETS);
+	struct str *others = arena_array(&verify->arena, struct str, LIMIT_GLUE_FACETS);
 	struct glue_facet facet;
-	uint32_t count = 0;
+	uint32_t count = 0, others_count = 0;
 	for (uint32_t i = 1; type && i < glue_facets_count(type); i++)
 		if (!glue_facet_find(type, i, &facet))
 			names[count++] = copy(&verify->arena, glue_facet_name(type, i));
+		else if (!facet.remove)
+			others[others_count++] = copy(&verify->arena, facet.name);
 	verify->verified.not_compared = names;
 	verify->verified.not_compared_count = count;
+	verify->verified.not_removable = others;
+	verify->verified.not_removable_count = others_count;
 }
 
 /* All have said what they have. */

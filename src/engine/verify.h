@@ -142,6 +142,9 @@ struct engine_verified {
 	bool tie;
 	const struct str *not_compared; /* facets that cannot be: those that no request reads, or sets as a whole */
 	uint32_t not_compared_count;
+	const struct str
+		*not_removable; /* facets that no request takes away: a repair leaves them where others have them */
+	uint32_t not_removable_count;
 	site_id self;
 	const struct site_snapshot *sites;
 };
@@ -164,6 +167,8 @@ struct engine_given {
 	struct str problem; /* as in docs/problems.md */
 	struct str text;
 	struct replica_op_id op;
+	struct str
+		left; /* facets that this copy has not, and that nothing takes away from the others: names, a space between */
 	uint32_t parts; /* its files and other facets, each an operation of its own: the numbers that follow */
 };
 

@@ -70,6 +70,17 @@ struct str glue_facet_name(const struct glue_type *type, uint32_t number)
 	return type->facets[number];
 }
 
+static const struct glue_operation *find_remove(const struct glue_type *type, const struct glue_operation *read)
+{
+	for (uint32_t i = 0; i < type->operations_count; i++) {
+		const struct glue_operation *operation = &type->operations[i];
+		if (operation->facet_number == read->facet_number && operation->effect == GLUE_REPLACE &&
+		    is_plain(operation, GLUE_DELETE_METHOD) && have_one_path(find_path(read), find_path(operation)))
+			return operation;
+	}
+	return NULL;
+}
+
 bool glue_facet_find(const struct glue_type *type, uint32_t number, struct glue_facet *facet)
 {
 	CHECK(number < type->facets_count);
@@ -87,6 +98,7 @@ bool glue_facet_find(const struct glue_type *type, uint32_t number, struct glue_
 			                             .number = number,
 			                             .read = read,
 			                             .replace = replace,
+			                             .remove = find_remove(type, read),
 			                             .opaque = read->answer == GLUE_BODY_OPAQUE};
 			if (replace->contents.count > 0)
 				facet->content_type = replace->contents.at[0];

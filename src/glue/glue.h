@@ -322,6 +322,8 @@ struct glue_facet {
 	uint32_t number;
 	const struct glue_operation *read;
 	const struct glue_operation *replace;
+	const struct glue_operation
+		*remove;             /* takes it away: a DELETE of that path, with the effect `replace`; NULL: nothing does */
 	bool opaque;             /* bytes, that nobody looks into: a file. Otherwise it is JSON, and ids may be in it */
 	struct str content_type; /* that the description wants it to be set with; "": it does not say */
 };

@@ -8,6 +8,8 @@
  * asked to run the operation, looks whether there is anything to set, and if so says that it needs the blob, by FAILED. From then on it
  * is one like any other.
  *
+ * The files of a copy (adopt.c) are for one member: others need no blob for them, and have none to give.
+ *
  * The same name again, after a delete: the create waits until the delete was run here, though they are different replicants. Made
  * apart: it waits until they became one (merge.c).
  *
@@ -49,6 +51,7 @@ static struct blob_look look_at(struct replica *replica, struct str blob)
 static site_id choose_source(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number)
 {
 	const struct member *issuer = &r->members[member];
+	const struct op *op = op_find(r, member, number);
 	site_id sources[LIMIT_REPLICA_MEMBERS];
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < r->members_count; i++) {
@@ -57,7 +60,7 @@ static site_id choose_source(struct replica *replica, const struct replicant *r,
 		    replica->host.reachable(replica->host.context, each->site))
 			sources[count++] = each->site;
 	}
-	if (count == 0 || r->retry_us == 0)
+	if (count == 0 || r->retry_us == 0 || (op && op->adopts != 0))
 		return issuer->site;
 	return sources[replica_draw(replica) % count];
 }
@@ -68,19 +71,37 @@ static bool is_looked_at(const struct op *op)
 	return (op->flags & OP_REPAIR) && op->facet != 0;
 }
 
-void blob_need(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number,
-               const struct replica_request *request, bool here)
+bool blob_row_set(struct replica *replica, struct str blob, const struct replica_op_id *op, bool here)
 {
-	struct replica_op_id op = op_id(r, member, number);
 	struct buf key = {0}, row = {0};
-	const struct op *known = op_find(r, member, number);
-	bool lazily = known && is_looked_at(known);
-	here |= look_at(replica, request->blob).here;
-	blob_key_put(&key, request->blob, &op);
+	here |= look_at(replica, blob).here;
+	blob_key_put(&key, blob, op);
 	blob_row_put(&row, here);
 	replica->host.put(replica->host.context, REPLICA_BLOBS, buf_str(&key), buf_str(&row));
 	buf_free(&key);
 	buf_free(&row);
+	return here;
+}
+
+void blob_row_clear(struct replica *replica, struct str blob, const struct replica_op_id *op)
+{
+	struct buf key = {0};
+	blob_key_put(&key, blob, op);
+	replica->host.remove(replica->host.context, REPLICA_BLOBS, buf_str(&key));
+	buf_free(&key);
+	if (look_at(replica, blob).rows == 0)
+		replica->host.drop(replica->host.context, blob);
+}
+
+void blob_need(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number,
+               const struct replica_request *request, bool here)
+{
+	struct replica_op_id op = op_id(r, member, number);
+	const struct op *known = op_find(r, member, number);
+	bool lazily = known && is_looked_at(known);
+	if (known && known->adopts != 0 && known->adopts != r->members[r->self].site && member != r->self)
+		return;
+	here = blob_row_set(replica, request->blob, &op, here);
 	if (!here && !lazily)
 		replica->host.fetch(replica->host.context, request->blob, request->blob_bytes,
 		                    choose_source(replica, r, member, number));
@@ -90,16 +111,11 @@ void blob_done(struct replica *replica, const struct replicant *r, uint32_t memb
 {
 	struct replica_op_id op = op_id(r, member, number);
 	struct op_row row;
-	struct buf key = {0};
 	if (op_fetch(replica, r, member, number, &row) != 0 || (row.flags & OP_BLOB) == 0)
 		return;
 	char blob[REPLICA_BLOB_BYTES];
 	memcpy(blob, row.request.blob.at, sizeof(blob));
-	blob_key_put(&key, str_make(blob, sizeof(blob)), &op);
-	replica->host.remove(replica->host.context, REPLICA_BLOBS, buf_str(&key));
-	buf_free(&key);
-	if (look_at(replica, str_make(blob, sizeof(blob))).rows == 0)
-		replica->host.drop(replica->host.context, str_make(blob, sizeof(blob)));
+	blob_row_clear(replica, str_make(blob, sizeof(blob)), &op);
 }
 
 bool blob_is_here(struct replica *replica, struct replicant *r, const struct op *op,
@@ -178,6 +194,7 @@ void blob_came(struct replica *replica, struct str blob)
 	free(rows.ops);
 	buf_free(&key);
 	buf_free(&row);
+	weak_came(replica, blob);
 }
 
 static bool is_queued(const struct replicant *r, struct str blob)
@@ -267,7 +284,8 @@ static bool is_being_made(const struct replicant *r)
 		op = op_find(r, r->task.member, r->task.number);
 	/* A user's, in doubt: nothing was issued, and it is withheld. */
 	bool withheld = r->withheld_count > 0 && vector_is_zero(r->known, r->members_count);
-	return withheld || (op && (op->effect == ORDER_CREATE || op->effect == ORDER_ADOPT));
+	bool begun = r->newcomer && r->members[r->self].report.local_id_bytes > 0; /* its files are missing (adopt.c) */
+	return withheld || begun || (op && (op->effect == ORDER_CREATE || op->effect == ORDER_ADOPT));
 }
 
 bool name_is_in_the_making(struct replica *replica, const struct replicant *r)
@@ -278,7 +296,7 @@ bool name_is_in_the_making(struct replica *replica, const struct replicant *r)
 
 bool name_is_free(struct replica *replica, struct replicant *r, const struct op *op)
 {
-	bool makes = op->effect == ORDER_CREATE || op->effect == ORDER_ADOPT;
+	bool makes = op->effect == ORDER_CREATE || (op->effect == ORDER_ADOPT && op->facet == 0);
 	if (!makes || own_report(r)->created || r->name.length == 0)
 		return true;
 	struct replicant *holder = name_holder(replica, r), *other = name_other(replica, r);

@@ -140,6 +140,8 @@ static void keep_reset(const struct replicant *r, bool *settled)
 	for (uint32_t i = r->sequence.ops_count; i-- > 0;) {
 		uint32_t index = r->sequence.ops[i];
 		const struct op *op = r->ops[index];
+		if (op->effect == ORDER_ADOPT)
+			continue;
 		if (op->flags & OP_BLOB)
 			return;
 		bool resets =

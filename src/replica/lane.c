@@ -368,10 +368,13 @@ static void start_weak(struct replica *replica, struct replicant *r)
 	                        .member = submission->relayed ? submission->member : r->self,
 	                        .ticket = submission->ticket,
 	                        .answered = submission->relayed,
-	                        .content = submission->content};
+	                        .content = submission->content,
+	                        .loan = submission->loan};
 	submission->content = (struct buf){0};
 	int code = op_content_parse(buf_str(&r->task.content), &row);
 	CHECK(code == 0);
+	if (submission->has_blob)
+		r->task.loan = weak_need(replica, r, row.request.blob);
 	lane_execute(replica, r, &row);
 	submission_free(submission);
 }
@@ -472,10 +475,10 @@ static bool run(struct replica *replica, struct replicant *r, const struct op *o
 	return false;
 }
 
-void lane_adopt(struct replica *replica, struct replicant *r, const struct op *copy)
+bool lane_adopt(struct replica *replica, struct replicant *r, const struct op *copy)
 {
 	struct order_next next = {.action = ORDER_RUN};
-	run(replica, r, copy, &next);
+	return run(replica, r, copy, &next);
 }
 
 /* The last state that somebody gave and that was not taken here yet. The order has no way to what a delete took that lost, when its
@@ -602,8 +605,6 @@ void lane_pump(struct replica *replica, struct replicant *r)
 void lane_effect(struct replica *replica, struct replicant *r, uint8_t effect, const struct replica_outcome *outcome)
 {
 	struct report *report = own_report(r);
-	if (effect == ORDER_ADOPT)
-		effect = ORDER_CREATE;
 	if (effect == ORDER_DELETE) {
 		local_clear(replica, r);
 		r->gone = r->gone || report->created;
@@ -613,6 +614,8 @@ void lane_effect(struct replica *replica, struct replicant *r, uint8_t effect, c
 		references_wake(replica, r); /* its name is free */
 		return;
 	}
+	if (effect == ORDER_ADOPT) /* it has its name, and is not made yet: see adopt.c */
+		name_set(replica, r);
 	if (effect == ORDER_CREATE || (effect == ORDER_REPLACE && !report->created)) {
 		report->created = true;
 		r->gone = false;

@@ -206,8 +206,10 @@ void lane_order(struct replicant *r)
 	struct order_op *ops = arena_array(&r->order_arena, struct order_op, r->ops_count);
 	for (uint32_t i = 0; i < r->ops_count; i++) {
 		const struct op *op = r->ops[i];
+		/* The parts of a copy concern nobody but the new member, and are no facets to the order. */
+		uint16_t facet = op->effect == ORDER_ADOPT ? 0 : op->facet;
 		ops[i] = (struct order_op){op->member, op->number, op->stamp, op->seen,
-		                           op->effect, op->class,  op->facet, r->members[op->member].site};
+		                           op->effect, op->class,  facet,     r->members[op->member].site};
 	}
 	r->set = (struct order_set){ops, r->ops_count, r->members_count, r->rules, r->base};
 	order_build(&r->order_arena, &r->set, &r->sequence);

@@ -5,17 +5,20 @@
  * in which it heard of them; what comes from elsewhere is read through a lens, from the sender's numbers to ours.
  *
  * To add a site, at a member A that is settled for all it knows, with nothing rejected or in doubt:
- *   1. A reads its own copy through the API, adds the site to the members, and issues an operation C, the copy: a create that
- *      only the new member N runs. It had seen all that A has done, K. To all others, and to the order, it is nothing.
+ *   1. A reads its own copy through the API, with its files, adds the site to the members, and issues an operation C, the copy: a
+ *      create that only the new member N runs. It had seen all that A has done, K. To all others, and to the order, it is nothing.
+ *      Right before it come its parts, which are of the same kind: each sets a file, or another facet (adopt.c).
  *   2. N hears of it from A, or from whoever heard of it: what is forgotten there (the base), the operations since, and C.
- *   3. N runs C. Its item then is what A's was, which is what K is in order: N enters K into X as if it had run it, in that order.
- *      From then on it is a member like any other, and goes on with what is concurrent with C.
+ *   3. N runs C, and the parts. Its item then is what A's was, which is what K is in order: N enters K into X as if it had run it,
+ *      in that order. From then on it is a member like any other, and goes on with what is concurrent with C.
  * Until then N has settled nothing, so whoever knows of N forgets nothing. Who does not know of it yet may go on forgetting, but
  * only what A had settled in a report that does not tell of C: that is in K. So no operation that N lacks is forgotten by all, and a
  * base that N is given is always within K.
- * C is refused at N, or in doubt: as with any create; N waits, and so does forgetting, until a person has it run again or drops N.
+ * C or a part is refused at N, or in doubt: as with any create; N waits, and so does forgetting, until a person has it run again or
+ * drops N.
  * Deleted meanwhile: N has nothing to make. While the delete is the last of the order it keeps C, as the delete may yet lose.
- * Two who add the same site: N takes one of the copies; the other is nothing to it.
+ * Two who add the same site: N takes one of the copies, with its parts; the other is nothing to it.
+ * Files are blobs that only A and N need, so A does not leave before N has them.
  *
  * To drop a site S: it is marked as leaving. When S hears that, its users are refused, and it goes when some other member has settled
  * all that S knows, nothing of it rejected or in doubt, knows that S is leaving, and is not leaving itself: S marks itself as removed, deletes its item
@@ -403,17 +406,15 @@ void members_extend(struct replica *replica, struct replicant *r)
 	lane_execute(replica, r, &row);
 }
 
-static void issue_copy(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
+static const struct op *issue_one(struct replica *replica, struct replicant *r, const struct replica_class *given,
+                                  uint16_t facet, const struct replica_request *request)
 {
 	struct buf content = {0};
-	struct replica_class class = outcome->state_class;
+	struct replica_class class = *given;
 	class.effect = ORDER_ADOPT;
 	class.class = 0;
-	class.facet = 0;
-	uint32_t member = members_add(r, r->extend);
-	r->members[member].added = true;
-	changed(replica, r);
-	op_content_put(&content, &class, &outcome->state, OP_ADOPT);
+	class.facet = facet;
+	op_content_put(&content, &class, request, OP_ADOPT);
 	put_number(&content, r->extend, 8);
 	struct op *op = lane_number(replica, r, buf_str(&content));
 	buf_free(&content);
@@ -422,10 +423,33 @@ static void issue_copy(struct replica *replica, struct replicant *r, const struc
 	if (r->handled[r->self] + 1 == op->number)
 		r->handled[r->self]++;
 	replica_tell(replica, r, op->number, op->member, r->self, REPLICA_APPLIED);
+	return op;
+}
+
+/* The copy last: who has it has its parts. */
+static void issue_copy(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
+{
+	uint32_t member = members_add(r, r->extend);
+	r->members[member].added = true;
+	changed(replica, r);
+	for (uint32_t i = 0; i < outcome->parts_count; i++)
+		issue_one(replica, r, &outcome->parts[i].class, outcome->parts[i].class.facet, &outcome->parts[i].request);
+	const struct op *op = issue_one(replica, r, &outcome->state_class, 0, &outcome->state);
 	answer_extend(replica, r,
 	              &(struct replica_answer){.op = op_id(r, op->member, op->number),
 	                                       .outcome = {.kind = REPLICA_ACCEPTED, .status = outcome->status},
 	                                       .text = STR("")});
+}
+
+static int check_copy(const struct replica_outcome *outcome, struct err *err)
+{
+	int code = op_check(&outcome->state_class, &outcome->state, err);
+	for (uint32_t i = 0; i < outcome->parts_count && code == 0; i++) {
+		const struct replica_part *part = &outcome->parts[i];
+		CHECK(part->class.facet != 0);
+		code = op_check(&part->class, &part->request, err);
+	}
+	return code;
 }
 
 /* The copy was read. */
@@ -449,7 +473,7 @@ void members_read(struct replica *replica, struct replicant *r, const struct rep
 		members_extend_refuse(replica, r, ERR_CONFLICT, "another site has added it meanwhile");
 	} else if (r->members_count == LIMIT_REPLICA_MEMBERS) {
 		members_extend_refuse(replica, r, ERR_LIMIT, "there are too many members already, those who left included");
-	} else if (op_check(&outcome->state_class, &outcome->state, &err) != 0) {
+	} else if (check_copy(outcome, &err) != 0) {
 		members_extend_refuse(replica, r, err.code, err.text);
 	} else {
 		issue_copy(replica, r, outcome);
@@ -504,108 +528,6 @@ int members_ask_extend(struct replica *replica, struct replica_id id, site_id si
 	return 0;
 }
 
-/* ---- A new member: at itself ------------------------------------------------------------------------------------------------------ */
-
-/* The one that was tried, or the first that came. */
-static struct op *find_copy(struct replicant *r, struct step **step)
-{
-	struct op *first = NULL;
-	*step = NULL;
-	for (uint32_t i = 0; i < r->ops_count; i++) {
-		struct op *op = r->ops[i];
-		if (op->effect != ORDER_ADOPT || op->adopts != r->members[r->self].site)
-			continue;
-		struct step *tried = lane_find(r, op->member, op->number);
-		if (tried) {
-			*step = tried;
-			return op;
-		}
-		if (!first || op->stamp < first->stamp)
-			first = op;
-	}
-	return first;
-}
-
-/* X becomes what that set of operations is in order: those that the copy had seen; or, without one, all up to the delete. */
-static void take_over(struct replicant *r, const struct op *copy)
-{
-	struct arena arena;
-	struct order_sequence sequence;
-	arena_init(&arena, 0);
-	struct order_op *ops = arena_array(&arena, struct order_op, r->ops_count + 1);
-	uint32_t *indexes = arena_array(&arena, uint32_t, r->ops_count + 1);
-	uint32_t count = 0;
-	lane_order(r);
-	for (uint32_t i = 0; i < r->ops_count; i++) {
-		if (copy && r->ops[i]->number > copy->seen[r->ops[i]->member])
-			continue;
-		indexes[count] = i;
-		ops[count++] = r->set.ops[i];
-	}
-	struct order_set set = {ops, count, r->members_count, r->rules, r->base};
-	order_build(&arena, &set, &sequence);
-	r->steps = replica_grow(r->steps, &r->steps_capacity, sequence.ops_count + 1, sizeof(*r->steps));
-	uint32_t upto = sequence.ops_count;
-	while (!copy && upto > 0 && ops[sequence.ops[upto - 1]].effect != ORDER_DELETE)
-		upto--;
-	r->steps_count = upto;
-	for (uint32_t i = 0; i < upto; i++) {
-		const struct op *op = r->ops[indexes[sequence.ops[i]]];
-		r->steps[i] = (struct step){op->member, op->number, ORDER_DONE};
-	}
-	arena_free(&arena);
-	/* It may have said that it is settled for a delete that lost since. */
-	r->redo |= !vector_is_zero(own_report(r)->settled, r->members_count);
-	r->newcomer = false;
-	r->head_dirty = r->lane_dirty = r->report_dirty = true;
-}
-
-void members_adopted(struct replicant *r, const struct op *copy)
-{
-	take_over(r, copy);
-	lane_append(r, copy);
-	vector_raise(r->handled, copy->seen, r->members_count);
-	if (r->handled[copy->member] < copy->number)
-		r->handled[copy->member] = copy->number;
-}
-
-static bool has_delete(struct replicant *r)
-{
-	lane_order(r);
-	for (uint32_t i = 0; i < r->sequence.ops_count; i++)
-		if (r->ops[r->sequence.ops[i]]->effect == ORDER_DELETE)
-			return true;
-	return false;
-}
-
-/* True: nothing else is to be done here. */
-static bool join(struct replica *replica, struct replicant *r)
-{
-	struct step *step;
-	const struct op *copy = find_copy(r, &step);
-	if (copy == NULL)
-		return true;
-	if (step && (step->how == ORDER_DONE || step->how == ORDER_KEPT)) { /* a person said so */
-		members_adopted(r, copy);
-		return false;
-	}
-	if (step && step->how == ORDER_DOUBT)
-		return true;
-	if (lane_ends_deleted(r)) {
-		if (!vector_equal(own_report(r)->settled, r->known, r->members_count))
-			lane_settle(r);
-		return true;
-	}
-	if (has_delete(r)) { /* and something after it, which finds nothing: here as everywhere */
-		report_unexcept(own_report(r), copy->member, copy->number);
-		take_over(r, NULL);
-		return false;
-	}
-	if (!step)
-		lane_adopt(replica, r, copy);
-	return true;
-}
-
 /* ---- Leaving ------------------------------------------------------------------------------------------------------------------------ */
 
 /* It stays as far as is known: it is not leaving, or all are and it is the one that may not. */
@@ -630,7 +552,8 @@ bool members_is_leaving(const struct replicant *r)
 static bool is_made_in_doubt(const struct replicant *r)
 {
 	const struct report *own = &r->members[r->self].report;
-	for (uint32_t i = 0; i < own->exceptions_count && !own->created; i++)
+	bool unknown = !own->created && own->local_id_bytes == 0;
+	for (uint32_t i = 0; i < own->exceptions_count && unknown; i++)
 		if (own->exceptions[i].state == REPLICA_IN_DOUBT)
 			return true;
 	return false;
@@ -645,10 +568,23 @@ static bool has_open(const struct report *report)
 	return false;
 }
 
+/* Files of a copy that this site has given, and that nobody else has. */
+static bool is_giving(const struct replicant *r)
+{
+	for (uint32_t i = 0; i < r->ops_count; i++) {
+		const struct op *op = r->ops[i];
+		uint32_t to = op->adopts != 0 ? member_index(r, op->adopts) : UINT32_MAX;
+		if (op->member == r->self && (op->flags & OP_BLOB) && to != UINT32_MAX && !r->members[to].removed &&
+		    r->members[to].report.settled[r->self] < op->number)
+			return true;
+	}
+	return false;
+}
+
 static bool can_leave(struct replica *replica, struct replicant *r)
 {
 	if (stays(r, r->self) || r->unsure || r->task.what != TASK_NONE || r->withheld_count > 0 || r->queue ||
-	    is_made_in_doubt(r) || merge_is_awaited(replica, r))
+	    is_made_in_doubt(r) || is_giving(r) || merge_is_awaited(replica, r))
 		return false;
 	for (uint32_t i = 0; i < r->members_count; i++) {
 		const struct member *other = &r->members[i];
@@ -664,7 +600,8 @@ static bool can_leave(struct replica *replica, struct replicant *r)
 static void leave(struct replica *replica, struct replicant *r)
 {
 	struct report *own = own_report(r);
-	bool deletes = own->created && own->local_id_bytes > 0 && !r->members[r->self].keeps;
+	/* Who is new may have made the item, and not all of it. */
+	bool deletes = (own->created || r->newcomer) && own->local_id_bytes > 0 && !r->members[r->self].keeps;
 	members_extend_refuse(replica, r, ERR_CONFLICT, "this site is leaving");
 	queue_refuse(replica, r, ERR_NOT_FOUND, "this site is no member of it any more");
 	while (r->withheld_count > 0)
@@ -714,7 +651,7 @@ bool members_first(struct replica *replica, struct replicant *r)
 		leave(replica, r);
 		return true;
 	}
-	return r->newcomer && join(replica, r);
+	return r->newcomer && members_join(replica, r);
 }
 
 void members_pump_left(struct replica *replica, struct replicant *r)

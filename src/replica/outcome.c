@@ -232,8 +232,6 @@ static void done(struct replica *replica, struct replicant *r, enum order_done h
 		lane_made_whole(r, op);
 		if (op_is_state(op))
 			lane_undelete(r, op, r->task.kind == REPLICA_RUN_ANEW || r->task.kind == REPLICA_INQUIRE_ANEW);
-		if (op->effect == ORDER_ADOPT && r->newcomer)
-			members_adopted(r, op);
 	} else {
 		size_t bytes = outcome->answer.length < UINT16_MAX ? outcome->answer.length : UINT16_MAX;
 		replica->counters.rejected += how == ORDER_REJECTED;
@@ -331,6 +329,7 @@ static void take_weak(struct replica *replica, struct replicant *r, const struct
 	} else if (ours && accepted) {
 		sync_emit_weak(replica, r, buf_str(&r->task.content), creates);
 	}
+	weak_ran(replica, r->task.loan, ours && accepted);
 	outcome_answer(replica, r, outcome);
 	outcome_end(r);
 	bool over = accepted ? row.class.effect == ORDER_DELETE : creates && !own_report(r)->created;

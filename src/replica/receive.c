@@ -370,9 +370,12 @@ static void take_gone(struct replica *replica, struct replicant *r, site_id from
 		sync_emit_gone(replica, peer_get(replica, from), section->id, false);
 }
 
-static void take_weak(struct replica *replica, struct replicant *r, site_id from, struct section *section)
+/* `loan`: of its body, which is here; 0: it came just now. */
+static void take_weak(struct replica *replica, struct replicant *r, site_id from, struct section *section,
+                      uint32_t loan)
 {
 	struct op_row row;
+	struct reader all = section->rest;
 	if (!r && (section->flags & SYNC_HEADER)) {
 		r = replicant_new(replica, section->id);
 		if (!read_header(&section->rest, r, replica->options.self) || member_index(r, from) == UINT32_MAX ||
@@ -389,20 +392,37 @@ static void take_weak(struct replica *replica, struct replicant *r, site_id from
 	}
 	struct str content = read_rest(&section->rest);
 	work_add(replica, r);
-	if (op_content_parse(content, &row) != 0 || (row.flags & OP_BLOB) || r->queue_count >= LIMIT_REPLICA_QUEUE ||
-	    (row.class.effect == ORDER_CREATE) != ((section->flags & SYNC_HEADER) != 0)) {
+	bool sound = op_content_parse(content, &row) == 0 && r->queue_count < LIMIT_REPLICA_QUEUE &&
+	             (row.class.effect == ORDER_CREATE) == ((section->flags & SYNC_HEADER) != 0);
+	bool waits = sound && (row.flags & OP_BLOB) && loan == 0 &&
+	             !weak_await(replica, from, section, read_rest(&all), &row.request, &loan);
+	if (!sound || waits) {
 		r->kind = own_report(r)->created || r->queue || r->task.task ? r->kind : REPLICANT_NONE;
-		drop(replica);
+		if (!waits)
+			drop(replica);
 		return;
 	}
 	struct submission *submission = calloc(1, sizeof(*submission));
 	if (!submission)
 		return;
 	submission->relayed = true;
+	submission->loan = loan;
 	submission->member = member_index(r, from);
 	buf_put(&submission->content, content);
 	queue_push(r, submission);
 	replica->counters.delivered++;
+}
+
+/* Its body has come. What it is about may have gone meanwhile. */
+void receive_weak(struct replica *replica, site_id from, struct section *section, uint32_t loan)
+{
+	struct replicant *r;
+	uint64_t taken = replica->counters.delivered;
+	int code = replicant_load(replica, section->id, &r);
+	if (code == 0 || code == ERR_NOT_FOUND)
+		take_weak(replica, r, from, section, loan);
+	if (replica->counters.delivered == taken)
+		weak_ran(replica, loan, false);
 }
 
 static void take_section(struct replica *replica, site_id from, struct section *section)
@@ -417,7 +437,7 @@ static void take_section(struct replica *replica, site_id from, struct section *
 	if (section->kind == SYNC_GONE) {
 		take_gone(replica, r, from, section);
 	} else if (section->kind == SYNC_WEAK) {
-		take_weak(replica, r, from, section);
+		take_weak(replica, r, from, section, 0);
 	} else if (section->kind == SYNC_MEMBERS) {
 		members_message(replica, r, from, section);
 	} else if (!r) {

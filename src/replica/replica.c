@@ -163,6 +163,7 @@ struct replica_options replica_options_default(void)
 	                                .retry_most_us = 60000000,
 	                                .relay_us = 3000000,
 	                                .repair_alone_us = 300000000,
+	                                .weak_lend_us = 60000000,
 	                                .tombstone_ms = UINT64_C(24) * 3600000,
 	                                .message_age_ms = UINT64_C(12) * 3600000,
 	                                .clock_ahead_ms = 600000,
@@ -219,6 +220,8 @@ static int resume(struct replica *replica, struct err *err)
 		code = replica->host.scan(context, REPLICA_OPERATIONS, STR(""), STR(""), count_one,
 		                          &replica->counters.pending_operations);
 	if (code == 0)
+		code = weak_start(replica);
+	if (code == 0)
 		code = peers_start(replica);
 	replica->counters.pending_replicants = ids.count;
 	for (uint32_t i = 0; i < ids.count && code == 0 && !replica->broken; i++) {
@@ -268,6 +271,7 @@ void replica_free(struct replica *replica)
 		replicant_drop(replica, replica->newest);
 	map_free(&replica->replicants);
 	peers_free(replica);
+	weak_free(replica);
 	free(replica->work);
 	free(replica->timers);
 	free(replica->waiters);
@@ -418,6 +422,8 @@ uint64_t replica_due(const struct replica *replica)
 	uint64_t due = peers_due(replica);
 	if (replica->timers_count > 0 && replica->timers[0].us < due)
 		due = replica->timers[0].us;
+	uint64_t lent = weak_due(replica);
+	due = lent < due ? lent : due;
 	return replica->expire_us < due ? replica->expire_us : due;
 }
 
@@ -427,6 +433,7 @@ void replica_tick(struct replica *replica, struct replica_now now)
 		return;
 	take_timers(replica);
 	expire_tick(replica);
+	weak_tick(replica);
 	leave(replica);
 }
 

@@ -247,6 +247,7 @@ struct replica_options {
 	uint64_t retry_most_us;
 	uint64_t relay_us;        /* after which what others issued is relayed */
 	uint64_t repair_alone_us; /* how long who is stuck waits for a better copy at a member that cannot be reached */
+	uint64_t weak_lend_us;    /* how long a long body of what is `weak` is kept for others to fetch */
 	uint64_t tombstone_ms;    /* how long the id of what is gone everywhere is remembered */
 	uint64_t message_age_ms;  /* an older message is dropped: it may speak of what is gone */
 	uint64_t clock_ahead_ms;  /* a stamp further ahead is refused */

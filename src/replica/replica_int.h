@@ -24,6 +24,7 @@ enum {
 
 	REPLICA_BLOB_BYTES = 32,
 	REPLICA_WITHHELD = 1u << 31, /* in the number of an operation that was never issued: it is in doubt */
+	REPLICA_LENT = 1u << 30,     /* in the number by which a row says that a blob is needed by what is `weak` */
 
 	REPLICA_SOON_US = 20000,       /* reports and acknowledgements wait that long for company */
 	REPLICA_EXTEND_US = 30000000,  /* for so long a member waits until it can give a copy of its own */
@@ -186,6 +187,7 @@ struct submission {
 	struct buf content; /* op_content_put() */
 	uint8_t blob[32];   /* of its body, */
 	bool has_blob;      /* where there is one */
+	uint32_t loan;      /* `weak`: what its blob is needed by; 0: nothing yet */
 };
 
 /* What runs, or ran when the process ended. */
@@ -213,6 +215,7 @@ struct task {
 	struct op *intent;
 	struct buf key;
 	struct buf content; /* weak */
+	uint32_t loan;      /* see struct submission */
 };
 
 /* Running it twice is running it once. What is made anew would be made twice. */
@@ -413,6 +416,8 @@ struct replica {
 	struct replica_id *slots; /* replicants that wait for others to have run */
 	uint32_t slots_count, slots_capacity;
 	uint64_t expire_us;
+	struct loan *loans;
+	uint32_t loans_made;
 	struct buf key, row; /* of use within one function */
 };
 
@@ -527,8 +532,8 @@ struct op *lane_number_at(struct replica *replica, struct replicant *r, struct s
 void lane_effect(struct replica *replica, struct replicant *r, uint8_t effect, const struct replica_outcome *outcome);
 void lane_undelete(struct replicant *r, const struct op *repair, bool anew);
 void lane_made_whole(struct replicant *r, const struct op *op); /* it was done: does it leave anything missing? */
-/* Runs it as the create of this site, which is new. */
-void lane_adopt(struct replica *replica, struct replicant *r, const struct op *copy);
+/* Runs the copy that this site, which is new, begins with, or a part of it. True: it was refused at once. */
+bool lane_adopt(struct replica *replica, struct replicant *r, const struct op *copy);
 void lane_wake_slots(struct replica *replica);
 
 /* outcome.c */
@@ -644,7 +649,6 @@ bool members_first(struct replica *replica, struct replicant *r);
 void members_extend(struct replica *replica, struct replicant *r); /* if one is asked for and all is settled */
 void members_extend_refuse(struct replica *replica, struct replicant *r, int code, const char *text);
 void members_read(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome);
-void members_adopted(struct replicant *r, const struct op *copy);
 bool members_is_leaving(const struct replicant *r); /* this site, and nothing new may begin here */
 void members_pump_left(struct replica *replica, struct replicant *r);
 void members_deleted(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome);
@@ -659,6 +663,9 @@ bool witness_read(struct reader *reader, struct replicant *r);
 int witness_check(const struct replica *replica, const struct replica_create *create, struct err *err);
 void witness_take(struct replicant *r, const struct replica_create *create);
 
+/* adopt.c: of who is new. True: nothing else is to be done here. */
+bool members_join(struct replica *replica, struct replicant *r);
+
 /* sync.c */
 bool sync_owes(const struct replicant *r, uint32_t member);
 void sync_check(struct replica *replica, struct replicant *r);
@@ -668,7 +675,20 @@ void sync_emit_gone(struct replica *replica, struct peer *peer, struct replica_i
 void sync_emit_nothing(struct replica *replica, struct peer *peer, struct replica_id id);
 void sync_emit_weak(struct replica *replica, const struct replicant *r, struct str content, bool creates);
 
+/* weak.c: long bodies of what is `weak`, by the number of a loan */
+uint32_t weak_need(struct replica *replica, const struct replicant *r, struct str blob); /* a user's, before it runs */
+void weak_ran(struct replica *replica, uint32_t number, bool lends);                     /* 0: it has none */
+/* A message whose body is not here yet. True: it is; else the message is taken when it is, or dropped. */
+bool weak_await(struct replica *replica, site_id from, const struct section *section, struct str rest,
+                const struct replica_request *request, uint32_t *number);
+void weak_came(struct replica *replica, struct str blob);
+uint64_t weak_due(const struct replica *replica);
+void weak_tick(struct replica *replica);
+int weak_start(struct replica *replica);
+void weak_free(struct replica *replica);
+
 /* receive.c */
+void receive_weak(struct replica *replica, site_id from, struct section *section, uint32_t loan);
 void receive_message(struct replica *replica, site_id from, struct str message);
 
 /* outbox.c */
@@ -711,6 +731,9 @@ bool blob_is_lost(struct replica *replica, const struct replicant *r, const stru
                   const struct replica_request *request);
 bool blob_is_awaited(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number);
 void blob_came(struct replica *replica, struct str blob);
+/* Rows that say what needs it. Set: true if it is here. */
+bool blob_row_set(struct replica *replica, struct str blob, const struct replica_op_id *op, bool here);
+void blob_row_clear(struct replica *replica, struct str blob, const struct replica_op_id *op);
 /* A create waits for what has its name here, if that is to be deleted. */
 bool name_is_free(struct replica *replica, struct replicant *r, const struct op *op);
 bool name_is_in_the_making(struct replica *replica, const struct replicant *r); /* by another one, at this site */

@@ -227,11 +227,6 @@ void submit_take(struct replica *replica, const struct replica_submission *submi
 	if (code == 0 && submission->class.class >= r->rules.classes && r->rules.resolutions)
 		code = err_set(&err, ERR_INVALID, "class %u; the rules of this replicant know %u", submission->class.class,
 		               r->rules.classes);
-	if (code == 0 && r->consistency == REPLICA_WEAK && submission->request.blob.length > 0)
-		code = err_set(&err, ERR_INVALID,
-		               "a body of more than %d bytes is kept as a file until every member has it, and `weak` waits for "
-		               "nobody: what is to have such bodies is made with `&` alone",
-		               LIMIT_REPLICA_BODY_BYTES);
 	if (code != 0) {
 		if (r && submission->create)
 			r->kind = REPLICANT_NONE;

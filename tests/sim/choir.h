@@ -174,7 +174,7 @@ struct choir_call {
 	enum replica_outcome_kind outcome;
 	int status;
 	char made_id[CHOIR_ID_BYTES];
-	struct buf state;    /* READ_STATE: a body */
+	struct buf state;    /* READ_STATE, READ_COPY: a body */
 	struct buf file;     /* and that of the operation that gives its file, which is behind it; empty: it has none */
 	uint32_t file_token; /* that file */
 };

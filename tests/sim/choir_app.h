@@ -92,7 +92,7 @@ struct choir_request {
 void choir_request_put(struct buf *out, const struct choir_request *request);
 bool choir_request_parse(struct str body, struct choir_request *request);
 
-/* UPLOAD: the file that it sets. */
+/* UPLOAD: what is in the file: its own token, or, if it is a copy of another one, that one's. */
 uint32_t choir_file_of(const struct choir_request *request);
 /* What a request that is accepted does to an item. */
 void choir_apply(struct choir_state *state, const struct choir_request *request);

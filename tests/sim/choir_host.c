@@ -404,7 +404,7 @@ static void perform(struct choir *choir, struct choir_site *it, const struct cho
 	case CHOIR_EXECUTE: choir_call(choir, it, deed); break;
 	case CHOIR_ANSWER: choir_answered(choir, it, deed); break;
 	case CHOIR_FETCH: start_fetch(choir, it, deed); break;
-	case CHOIR_DROP: choir_blob_drop(it, blob_token(&deed->bytes)); break;
+	case CHOIR_DROP: choir_blob_unspool(it, blob_token(&deed->bytes)); break; /* it may be needed again */
 	}
 }
 
@@ -528,6 +528,7 @@ static struct replica_options options_of(const struct choir_site *it)
 	options.retry_most_us = 10 * CHOIR_SECOND_US;
 	options.relay_us = CHOIR_SECOND_US;
 	options.repair_alone_us = 5 * CHOIR_SECOND_US;
+	options.weak_lend_us = CHOIR_SECOND_US / 2;
 	options.tombstone_ms = 300000;
 	options.message_age_ms = 120000;
 	return options;

@@ -240,7 +240,7 @@ void choir_adopted(struct choir *choir, struct choir_site *it, const struct choi
 	const struct choir_token *token = choir_token(choir, call->request.token);
 	struct choir_replicant *of = &choir->replicants[call->request.replicant];
 	const struct choir_op *copy = token->op ? &of->ops[token->op - 1] : NULL;
-	if (!copy || copy->effect != ORDER_ADOPT)
+	if (!copy || copy->effect != ORDER_ADOPT || copy->facet != 0)
 		return;
 	uint32_t from = of->members[copy->member];
 	for (uint32_t i = 0; i < of->ops_count; i++) {

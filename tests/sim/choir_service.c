@@ -238,13 +238,14 @@ static enum replica_outcome_kind read_state(struct choir *choir, struct choir_si
 	return say(call, REPLICA_ACCEPTED, 200);
 }
 
-/* A create that would make it anywhere. */
+/* A create that would make it anywhere; its file, if it has one, follows as another request, with a blob. */
 static enum replica_outcome_kind read_copy(struct choir *choir, struct choir_site *it, struct choir_call *call)
 {
 	enum replica_outcome_kind outcome = read_state(choir, it, call);
 	if (outcome != REPLICA_ACCEPTED)
 		return outcome;
 	call->request.verb = CHOIR_CREATE;
+	call->request.value.file = 0;
 	buf_clear(&call->state);
 	choir_request_put(&call->state, &call->request);
 	return outcome;
@@ -424,7 +425,8 @@ static struct replica_outcome outcome_of(const struct choir_call *call, struct t
 		outcome.state_class = (struct replica_class){.name = STR("put"), .effect = ORDER_REPLACE, .class = CHOIR_PUT};
 		outcome.state_class.repeatable = true;
 	}
-	if (call->kind == REPLICA_READ_STATE && call->outcome == REPLICA_ACCEPTED && call->file.length > 0) {
+	bool reads = call->kind == REPLICA_READ_STATE || call->kind == REPLICA_READ_COPY;
+	if (reads && call->outcome == REPLICA_ACCEPTED && call->file.length > 0) {
 		memcpy(file->hash, &call->file_token, sizeof(call->file_token));
 		file->part.request = (struct replica_request){.head = STR("upload"), .body = buf_str(&call->file)};
 		file->part.request.blob = str_make(file->hash, sizeof(file->hash));

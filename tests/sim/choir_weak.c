@@ -5,7 +5,7 @@
  *   never tried again, nor asked about, nor read for a repair; not after a crash, neither;
  * - a member is told of it once for each time that a user asked;
  * - what is acknowledged has run;
- * - nothing of an operation is kept: neither it, nor that somebody is owed it, nor that it runs;
+ * - nothing of an operation is kept: neither it, nor that somebody is owed it, nor that it runs; its blob for a while only (choir_end.c);
  * - what was never made is not remembered.
  */
 #include "sim/choir.h"
@@ -98,7 +98,7 @@ void choir_weak_acknowledged(struct choir *choir, const struct choir_site *it, c
 void choir_weak_keeps(struct choir *choir, const struct choir_site *it, enum replica_table table, uint32_t replicant)
 {
 	if (choir->replicants[replicant].weak && table != REPLICA_REPLICANTS && table != REPLICA_LOCALS &&
-	    table != REPLICA_NAMES)
+	    table != REPLICA_NAMES && table != REPLICA_BLOBS)
 		choir_violation(choir, replicant, "s%" PRIu32 " keeps a row of what is weak in table %d", it->number,
 		                (int)table);
 }

@@ -148,14 +148,6 @@ def test_what_makes_no_sense_is_refused(demo, replicant):
     assert answer.status == 405 and answer.header("Allow") == "PUT, DELETE"
 
 
-def test_an_image_with_a_file_is_not_copied(demo, replicant):
-    """Its file is not in what GET shows: better no copy than one without it."""
-    answer = ask(front(demo, "Site1", "/images", "image"), "POST", {"Scope": "Site1 & Site2"}, json_body={"name": "with a file"})
-    assert answer.status == 201
-    done = replicant("extend", answer.json["id"], "Site3", status=1)
-    assert "set on its own" in done.err
-
-
 def test_who_left_is_not_asked_when_copies_are_compared(demo, cheops, replicant):
     path = f"/pools/{make(demo, 'compared', size=1).json['id']}"
     meta_id = path.split("/")[-1]
