@@ -7,13 +7,10 @@
 
 enum { FIRST_BYTES = 64 };
 
-/* Makes room for `more` bytes and the NUL behind them. */
-static void reserve(struct buf *buf, size_t more)
+static __attribute__((noinline)) void grow(struct buf *buf, size_t more)
 {
 	CHECK(more < PTRDIFF_MAX - buf->length);
 	size_t needed = buf->length + more + 1;
-	if (needed <= buf->capacity)
-		return;
 	size_t capacity = buf->capacity > 0 ? buf->capacity : FIRST_BYTES;
 	while (capacity < needed)
 		capacity *= 2;
@@ -21,6 +18,13 @@ static void reserve(struct buf *buf, size_t more)
 	CHECK(at != NULL);
 	buf->at = at;
 	buf->capacity = capacity;
+}
+
+/* Makes room for `more` bytes and the NUL behind them. */
+static inline void reserve(struct buf *buf, size_t more)
+{
+	if (buf->capacity - buf->length <= more)
+		grow(buf, more);
 }
 
 static void advance(struct buf *buf, size_t bytes)
@@ -49,6 +53,14 @@ void buf_put(struct buf *buf, struct str bytes)
 	reserve(buf, bytes.length);
 	memcpy(buf->at + buf->length, bytes.at, bytes.length);
 	advance(buf, bytes.length);
+}
+
+char *buf_extend_slowly(struct buf *buf, size_t bytes)
+{
+	size_t at = buf->length;
+	reserve(buf, bytes);
+	advance(buf, bytes);
+	return buf->at + at;
 }
 
 void buf_put_char(struct buf *buf, char c)

@@ -19,6 +19,17 @@ void buf_free(struct buf *buf);
 void buf_clear(struct buf *buf);
 
 void buf_put(struct buf *buf, struct str bytes);
+/* For so many bytes, which the caller writes: they count already. */
+char *buf_extend_slowly(struct buf *buf, size_t bytes);
+static inline char *buf_extend(struct buf *buf, size_t bytes)
+{
+	if (buf->capacity - buf->length <= bytes) /* with the NUL behind them */
+		return buf_extend_slowly(buf, bytes);
+	char *at = buf->at + buf->length;
+	buf->length += bytes;
+	at[bytes] = '\0';
+	return at;
+}
 void buf_put_char(struct buf *buf, char c);
 /* In decimal, with leading zeros up to `digits`. */
 void buf_put_number(struct buf *buf, uint64_t number, unsigned digits);

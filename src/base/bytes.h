@@ -71,10 +71,9 @@ static inline struct str read_rest(struct reader *reader)
 
 static inline void put_number(struct buf *out, uint64_t number, unsigned bytes)
 {
-	char encoded[8];
+	char *at = buf_extend(out, bytes);
 	for (unsigned i = 0; i < bytes; i++)
-		encoded[i] = (char)(unsigned char)(number >> 8 * (bytes - 1 - i));
-	buf_put(out, str_make(encoded, bytes));
+		at[i] = (char)(unsigned char)(number >> 8 * (bytes - 1 - i));
 }
 
 /* Overwrites two bytes that were put before. */

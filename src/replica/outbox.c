@@ -89,6 +89,8 @@ static void try_by(struct peer *peer, uint64_t at_us)
 void peer_owe(struct replica *replica, struct replicant *r, uint32_t member, bool owed)
 {
 	struct member *to = &r->members[member];
+	if (r->kind == REPLICANT_LIVE && !to->removed && owed == to->in_outbox)
+		return;
 	struct peer *peer = peer_get(replica, to->site);
 	struct buf key = {0}, row = {0};
 	outbox_key_put(&key, to->site, r->id);

@@ -58,14 +58,14 @@ static const struct hash_key MEMBERS_KEY = {0x6368656f70732072, 0x65706c69636120
 /* Who has the same members, in the same order and with the same marks, has the same digest: then no list need be sent. */
 uint32_t members_digest(const struct replicant *r)
 {
-	struct buf ids = {0};
+	char bytes[LIMIT_REPLICA_MEMBERS * 9 + 1]; /* it is asked for with each message */
+	struct buf ids = {bytes, 0, sizeof(bytes)};
+	CHECK(r->members_count <= LIMIT_REPLICA_MEMBERS);
 	for (uint32_t i = 0; i < r->members_count; i++)
 		put_number(&ids, r->members[i].site, 8);
 	for (uint32_t i = 0; i < r->members_count; i++)
 		put_number(&ids, member_flags(r, i) & MEMBER_LISTED, 1);
-	uint32_t digest = (uint32_t)hash_bytes(&MEMBERS_KEY, buf_str(&ids));
-	buf_free(&ids);
-	return digest;
+	return (uint32_t)hash_bytes(&MEMBERS_KEY, buf_str(&ids));
 }
 
 /* ---- What all members know from the start -------------------------------------------------------------------------- */

@@ -190,12 +190,14 @@ void replica_local_key(const struct replica_local *local, struct buf *key)
 {
 	struct buf rest = {0};
 	replica_local_prefix(local->service, local->type, key);
+	if (key->length + 1 + local->collection.length + local->id.length <= LIMIT_STORE_KEY_BYTES) {
+		put_text(key, local->collection);
+		buf_put(key, local->id);
+		return;
+	}
 	put_text(&rest, local->collection);
 	buf_put(&rest, local->id);
-	if (key->length + rest.length <= LIMIT_STORE_KEY_BYTES)
-		buf_put(key, buf_str(&rest));
-	else
-		put_digest(key, buf_str(&rest));
+	put_digest(key, buf_str(&rest));
 	buf_free(&rest);
 }
 
