@@ -231,10 +231,12 @@ int engine_commit(struct engine *engine)
 {
 	if (engine->session && engine->failure.code == 0)
 		engine_blobs_sync(engine, &engine->failure);
+	engine_behind_note(engine);
 	if (engine_journal_commit(engine)) {
 		engine_overlay_publish(engine);
 		return 0;
 	}
+	engine_behind_settle(engine);
 	engine_journal_settle(engine);
 	struct store_session *session = engine->session;
 	engine->session = NULL;
@@ -242,6 +244,10 @@ int engine_commit(struct engine *engine)
 		store_abort(session);
 	else if (session)
 		store_commit(session, &engine->failure);
+	if (engine->failure.code == 0)
+		engine_behind_settled(engine);
+	else
+		engine_behind_drop(engine);
 	engine_journal_settled(engine, engine->failure.code == 0);
 	engine_overlay_settled(engine, engine->failure.code == 0);
 	engine->commit_failures += engine->failure.code != 0;
@@ -576,6 +582,8 @@ static void release(struct engine *engine)
 	pthread_mutex_destroy(&engine->spools_lock);
 	engine_journal_close(engine);
 	engine_overlay_close(engine);
+	engine_behind_drop(engine);
+	engine_sieve_close(engine);
 	if (engine->soon.fd >= 0)
 		close(engine->soon.fd);
 	if (engine->blobs >= 0)
@@ -608,8 +616,11 @@ int engine_open(struct engine **out, const struct engine_options *options, struc
 	if (code == 0)
 		code = store_open(&engine->store, &store, err);
 	engine->options.key = STR("");
-	if (code == 0)
+	if (code == 0) {
+		engine_sieve_open(engine);
+		engine_behind_open(engine);
 		engine_journal_open(engine);
+	}
 	if (code == 0)
 		code = engine_blobs_open(engine, err);
 	if (code == 0)
@@ -630,6 +641,8 @@ int engine_open(struct engine **out, const struct engine_options *options, struc
 	}
 	int failed = code == 0 ? pthread_create(&engine->disk_thread, NULL, run_disk, engine) : 0;
 	engine->disk_started = code == 0 && failed == 0;
+	if (code == 0 && failed == 0)
+		engine_sieve_start(engine);
 	if (code == 0 && failed == 0)
 		failed = pthread_create(&engine->thread, NULL, run_thread, engine);
 	if (failed)

@@ -21,6 +21,9 @@ enum {
 	ENGINE_LATER_MS = 25,          /* what nobody waits for: acknowledgements, reports */
 	ENGINE_PEER_MS = 20000,        /* for another agent to take a message */
 	ENGINE_ANSWER_BYTES = 8 << 20, /* of a service's answer to an operation */
+	ENGINE_BEHIND_ROWS = 8192,     /* that wait for the store: each may change a page or two of it */
+	ENGINE_BEHIND_KEPT = 4096,     /* replicants whose rows stay in memory when the store has them */
+	ENGINE_BEHIND_LEAST = 1 << 29, /* bytes that the store may use: an eighth more is there for these pages */
 	ENGINE_LOADED = 4096,          /* replicants in memory, of about 1 kB, that nothing keeps there */
 	ENGINE_FETCHES = 4,            /* blobs that come at a time */
 	ENGINE_BLOB_BYTES = 32,        /* a SHA-256 */
@@ -271,6 +274,37 @@ struct overlay {
 	struct overlay_row *noted, **last; /* since the last commit, of the engine's thread */
 };
 
+/* Tables of the engine itself, behind those of src/replica. */
+enum engine_table {
+	ENGINE_CHANGES = REPLICA_TABLES, /* number of the first: the changes of one commit */
+	ENGINE_HOOKS,                    /* name: up to which change it was told */
+	ENGINE_TABLES,
+};
+
+/* See behind.c. */
+struct behind {
+	bool on;
+	struct map rows[ENGINE_TABLES];
+	struct behind_row *dirty[ENGINE_TABLES]; /* not in the store's session */
+	struct behind_row *new, **last_new;      /* not in the journal */
+	uint32_t count;
+};
+
+enum { ENGINE_SIEVE_LAYERS = 24, ENGINE_SIEVE_BUCKETS = 64 };
+
+/* See sieve.c. */
+struct sieve {
+	_Atomic(struct sieve_layer *) layers[ENGINE_SIEVE_LAYERS]; /* each larger than the one before */
+	_Atomic(struct sieve_type *) types[ENGINE_SIEVE_BUCKETS];
+	atomic_bool ready;    /* what was stored at the start is in it */
+	atomic_bool full;     /* what came later may not be */
+	pthread_mutex_t lock; /* of those that add */
+	uint64_t keys_expected;
+	pthread_t thread;
+	bool started;
+	atomic_bool stop;
+};
+
 struct engine {
 	struct engine_options options;
 	struct store *store;
@@ -301,8 +335,10 @@ struct engine {
 	bool users_wait;    /* for the commit: to be answered, or for their operation to run */
 	bool news_held;     /* operations whose users are answered already, and of which others are to hear */
 
+	struct behind behind;
 	struct journal journal;
 	struct overlay overlay;
+	struct sieve sieve;
 
 	struct ticket *tickets;
 	uint64_t tickets_made;
@@ -352,13 +388,6 @@ void engine_hold(struct engine *engine, struct action *action);
 /* What was put is durable, or `failure` says why not; then the session is gone. */
 int engine_commit(struct engine *engine);
 
-/* Tables of the engine itself, behind those of src/replica. */
-enum engine_table {
-	ENGINE_CHANGES = REPLICA_TABLES, /* number of the first: the changes of one commit */
-	ENGINE_HOOKS,                    /* name: up to which change it was told */
-	ENGINE_TABLES,
-};
-
 /* rows.c: the tables of src/replica, and ours, in src/store. */
 extern const struct store_schema engine_schema;
 int engine_row_get(void *context, enum replica_table table, struct str key, struct buf *row);
@@ -366,6 +395,30 @@ void engine_row_put(void *context, enum replica_table table, struct str key, str
 void engine_row_remove(void *context, enum replica_table table, struct str key);
 int engine_row_scan(void *context, enum replica_table table, struct str prefix, struct str from,
                     bool (*each)(void *each_context, struct str key, struct str row), void *each_context);
+/* Is it kept in another form, and which: appended. */
+bool engine_row_is_sealed(uint32_t table);
+void engine_row_seal(struct engine *engine, uint32_t table, struct str key, struct str row, struct buf *out);
+/* As src/replica has put it last, or as it is stored; ERR_NOT_FOUND. A slice until something is put. For tables that are not sealed. */
+int engine_row_before(struct engine *engine, uint32_t table, struct str key, struct str *row);
+
+/* behind.c: rows on their way to the store, in the engine's thread. */
+enum behind_found {
+	BEHIND_UNKNOWN, /* the store says */
+	BEHIND_REMOVED,
+	BEHIND_HERE,
+};
+
+void engine_behind_open(struct engine *engine);
+void engine_behind_drop(struct engine *engine);    /* all of them: they are given up */
+void engine_behind_settled(struct engine *engine); /* the store has them */
+void engine_behind_put(struct engine *engine, uint32_t table, struct str key, struct str row);
+void engine_behind_remove(struct engine *engine, uint32_t table, struct str key);
+/* The row is a slice, until something is put. */
+enum behind_found engine_behind_get(const struct engine *engine, uint32_t table, struct str key, struct str *row);
+void engine_behind_note(struct engine *engine); /* what is new, in the journal: before a commit */
+/* Into the store's session, if engine->failure does not say why not: of one table; all. */
+void engine_behind_spill(struct engine *engine, uint32_t table);
+void engine_behind_settle(struct engine *engine);
 
 /* journal.c: commits without the store's, in the engine's thread. */
 void engine_journal_open(struct engine *engine);
@@ -374,6 +427,7 @@ void engine_journal_close(struct engine *engine);
 int engine_journal_replay(struct engine *engine, struct err *err);
 /* Before a row is put or (NULL) removed, and after. */
 void engine_journal_look(struct engine *engine, enum replica_table table, struct str key, const struct str *row);
+bool engine_journal_takes(const struct engine *engine); /* else nothing need be put */
 void engine_journal_put(struct engine *engine, enum replica_table table, struct str key, struct str row);
 void engine_journal_remove(struct engine *engine, enum replica_table table, struct str key);
 /* True: all that was put is durable, and the session goes on. False: the store has to be committed, between these two. */
@@ -401,6 +455,20 @@ void engine_look_end(struct look *look);
 bool engine_look_get(const struct look *look, enum replica_table table, struct str key, struct str *row);
 /* What the keys of locals begin with, of those that the store may not have: service and type. False: there are no more. */
 bool engine_look_type(const struct look *look, uint32_t index, struct str *type);
+
+/* sieve.c: what surely is no replica's. */
+void engine_sieve_open(struct engine *engine);
+void engine_sieve_start(struct engine *engine); /* once the store has all that the journal had */
+void engine_sieve_fill(struct engine *engine);  /* what that does, in its thread */
+void engine_sieve_close(struct engine *engine);
+void engine_sieve_add(struct engine *engine, uint32_t table, struct str key); /* before anybody can know of it */
+/* In any thread. Has what was stored been gone through? Else all may be. */
+bool engine_sieve_knows(const struct engine *engine);
+bool engine_sieve_may_have(const struct engine *engine, enum replica_table table, struct str key);
+bool engine_sieve_has_type(const struct engine *engine, struct str prefix);
+
+/* What a key of locals begins with, service and type: a slice. False: it is none. */
+bool engine_local_type(struct str key, struct str *prefix);
 
 /* Takes a target apart. */
 struct glue_request engine_request_of(struct str service, struct str method, struct str target,

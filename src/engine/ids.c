@@ -38,28 +38,55 @@ static bool is_short(struct str text)
 	return text.length <= LIMIT_REPLICA_NAME_BYTES;
 }
 
+/* Its key; false: there is none. */
+static bool put_local_key(const struct engine_name *name, struct buf *key)
+{
+	if (!is_short(name->service) || !is_short(name->type) || !is_short(name->collection))
+		return false;
+	replica_local_key(&(struct replica_local){name->service, name->type, name->collection, name->id}, key);
+	return true;
+}
+
+static bool get_local(const struct look *look, struct str key, struct engine_found *found)
+{
+	struct str row;
+	return engine_look_get(look, REPLICA_LOCALS, key, &row) && replica_local_parse(row, &found->id) == 0;
+}
+
 static bool find_local(const struct look *look, const struct engine_name *name, struct engine_found *found)
 {
 	struct buf key = {0};
-	struct str row;
-	if (!is_short(name->service) || !is_short(name->type) || !is_short(name->collection))
-		return false;
-	replica_local_key(&(struct replica_local){name->service, name->type, name->collection, name->id}, &key);
-	bool known =
-		engine_look_get(look, REPLICA_LOCALS, buf_str(&key), &row) && replica_local_parse(row, &found->id) == 0;
+	bool known = put_local_key(name, &key) && get_local(look, buf_str(&key), found);
 	buf_free(&key);
+	return known;
+}
+
+static bool may_be_replicant(const struct engine *engine, struct replica_id id)
+{
+	return engine_sieve_may_have(engine, REPLICA_REPLICANTS, str_make((const char *)id.bytes, sizeof(id.bytes)));
+}
+
+/* In the store, where it may be there. */
+static bool find_stored(struct engine *engine, bool meta, bool local, struct str key, struct engine_found *found)
+{
+	struct look look;
+	if ((!meta && !local) || !engine_look_begin(engine, &look))
+		return false;
+	found->by_meta_id = meta && read_replicant(engine, &look, found);
+	bool known = found->by_meta_id || (local && get_local(&look, key, found) && read_replicant(engine, &look, found));
+	engine_look_end(&look);
 	return known;
 }
 
 bool engine_find(struct engine *engine, const struct engine_name *name, struct engine_found *found)
 {
-	struct look look;
-	if (name->id.length == 0 || !is_short(name->id) || !engine_has_any(engine) || !engine_look_begin(engine, &look))
+	char bytes[LIMIT_STORE_KEY_BYTES + 1];
+	struct buf key = {bytes, 0, sizeof(bytes)}; /* no key is longer: see is_short() */
+	if (name->id.length == 0 || !is_short(name->id) || !engine_has_any(engine))
 		return false;
-	found->by_meta_id = replica_id_parse(name->id, &found->id) && read_replicant(engine, &look, found);
-	bool known = found->by_meta_id || (find_local(&look, name, found) && read_replicant(engine, &look, found));
-	engine_look_end(&look);
-	return known;
+	bool meta = replica_id_parse(name->id, &found->id) && may_be_replicant(engine, found->id);
+	bool local = put_local_key(name, &key) && engine_sieve_may_have(engine, REPLICA_LOCALS, buf_str(&key));
+	return find_stored(engine, meta, local, buf_str(&key), found);
 }
 
 bool engine_has_any(const struct engine *engine)
@@ -82,16 +109,20 @@ static bool is_stored(const struct look *look, struct str prefix)
 
 bool engine_has_type(struct engine *engine, struct str service, struct str type)
 {
+	char bytes[LIMIT_STORE_KEY_BYTES + 1];
+	struct buf prefix = {bytes, 0, sizeof(bytes)};
 	struct look look;
-	struct buf prefix = {0};
 	struct str new;
-	if (!engine_has_any(engine) || !is_short(service) || !is_short(type) || !engine_look_begin(engine, &look))
+	if (!engine_has_any(engine) || !is_short(service) || !is_short(type))
 		return false;
 	replica_local_prefix(service, type, &prefix);
+	if (engine_sieve_knows(engine))
+		return engine_sieve_has_type(engine, buf_str(&prefix));
+	if (!engine_look_begin(engine, &look))
+		return false;
 	bool found = is_stored(&look, buf_str(&prefix));
 	for (uint32_t i = 0; !found && engine_look_type(&look, i, &new); i++)
 		found = str_equal(new, buf_str(&prefix));
-	buf_free(&prefix);
 	engine_look_end(&look);
 	return found;
 }

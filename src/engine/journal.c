@@ -2,9 +2,9 @@
  *
  * A commit of the store (LMDB) writes each page that changed somewhere in the file, syncs, writes its first page, and syncs again.
  * Most of what an operation changes (its row, its lane, who was told) nobody reads but src/replica, in this thread. So:
- *   1. rows are put into the store's session as ever, and are noted here too, as they are stored: sealed where they are
+ *   1. rows that change are kept in memory (behind.c), and are noted here before a commit, as they are stored: sealed where they are
  *   2. at a commit the notes are written behind those of the commit before, and synced: now they are durable. The session goes on
- *   3. after SETTLE_MS, when the file is full, or when something changed that others read in the store (blobs), the session itself is committed, with all that was noted. With it goes the number of the next generation:
+ *   3. after SETTLE_MS, when the file is full, or when something changed that others read in the store (blobs), all of them are put into the session, and it is committed. With it goes the number of the next generation:
  *      the file then begins anew, and what is in it from before is of the past
  *   4. whoever starts reads the generation from the store, and puts what the journal has of it into the session, before anything else
  * Nothing is ever read from the file but then. What the data plane looks up, and only the journal has, is in memory (overlay.c).
@@ -38,10 +38,15 @@ static uint64_t checksum(uint64_t generation, uint64_t number, struct str notes)
 
 /* ---- Notes ----------------------------------------------------------------------------------------------------------- */
 
+bool engine_journal_takes(const struct engine *engine)
+{
+	return engine->journal.on && !engine->journal.broken;
+}
+
 static void note(struct engine *engine, enum replica_table table, struct str key, struct str row, uint8_t flags)
 {
 	struct buf *notes = &engine->journal.notes;
-	if (!engine->journal.on || engine->journal.broken)
+	if (!engine_journal_takes(engine))
 		return;
 	put_number(notes, (uint64_t)table, 1);
 	put_number(notes, flags, 1);
@@ -66,7 +71,7 @@ static bool is_seen(struct engine *engine, struct str key, struct str row)
 {
 	struct str before;
 	struct replica_here old = {0}, new = {0};
-	if (store_get(engine->session, REPLICA_REPLICANTS, key, &before, NULL) != 0 ||
+	if (engine_row_before(engine, REPLICA_REPLICANTS, key, &before) != 0 ||
 	    replica_here_parse(before, engine->options.self, &old, NULL) != 0 ||
 	    replica_here_parse(row, engine->options.self, &new, NULL) != 0)
 		return true;
@@ -79,7 +84,7 @@ static bool is_seen(struct engine *engine, struct str key, struct str row)
 
 void engine_journal_look(struct engine *engine, enum replica_table table, struct str key, const struct str *row)
 {
-	if (!engine->journal.on || engine->journal.broken || engine->journal.seen)
+	if (!engine_journal_takes(engine) || engine->journal.seen)
 		return;
 	if (table == REPLICA_BLOBS)
 		engine->journal.seen = true;
@@ -261,6 +266,7 @@ int engine_journal_replay(struct engine *engine, struct err *err)
 {
 	struct journal *journal = &engine->journal;
 	buf_clear(&journal->notes);
+	engine_behind_drop(engine);
 	if (!journal->on)
 		return 0;
 	if (!engine->session && store_begin_write(engine->store, &engine->session, err) != 0)

@@ -94,14 +94,22 @@ void engine_overlay_note(struct engine *engine, enum replica_table table, struct
 	overlay->last = &noted->next;
 }
 
-/* The types of what is published: service and type, as the keys of locals begin. */
-static void publish_type(struct overlay *overlay, struct str key)
+bool engine_local_type(struct str key, struct str *prefix)
 {
 	size_t first = key.length > 0 ? (unsigned char)key.at[0] : 0;
 	size_t length = key.length > first + 1 ? first + 2 + (unsigned char)key.at[first + 1] : key.length + 1;
 	if (length > key.length)
-		return; /* no key of locals: nobody could find it by its type */
-	struct str type = str_make(key.at, length);
+		return false;
+	*prefix = str_make(key.at, length);
+	return true;
+}
+
+/* The types of what is published: service and type, as the keys of locals begin. */
+static void publish_type(struct overlay *overlay, struct str key)
+{
+	struct str type;
+	if (!engine_local_type(key, &type))
+		return; /* nobody could find it by its type */
 	for (uint32_t i = 0; i < overlay->types_count; i++)
 		if (str_equal(buf_str(&overlay->types[i]), type))
 			return;

@@ -1,7 +1,7 @@
 /* The tables of src/replica in the store.
  *
  * All of a batch happens in one writing session, which begins with the first row that is asked for and ends with a commit of the store;
- * most batches end before, with one of the journal (journal.c).
+ * most batches end before, with one of the journal (journal.c). What is put gets there when the session ends (behind.c).
  * Rows that have requests in them, and so perhaps credentials, are sealed with the key of this site.
  *
  * A store that fails is noted; from then on rows are not found and nothing is put, and the batch as a whole is given up.
@@ -31,22 +31,28 @@ static struct store_session *session_of(struct engine *engine)
 	return engine->failure.code == 0 ? engine->session : NULL;
 }
 
-static bool is_secret(enum replica_table table)
+bool engine_row_is_sealed(uint32_t table)
 {
 	return table == REPLICA_OPERATIONS || table == REPLICA_LANES;
 }
 
 /* A row is bound to its place: the table and the key. */
-static void put_place(struct buf *out, enum replica_table table, struct str key)
+static void put_place(struct buf *out, uint32_t table, struct str key)
 {
 	buf_clear(out);
 	buf_put_char(out, (char)table);
 	buf_put(out, key);
 }
 
+void engine_row_seal(struct engine *engine, uint32_t table, struct str key, struct str row, struct buf *out)
+{
+	put_place(&engine->place, table, key);
+	trust_box_seal(engine->box, buf_str(&engine->place), row, out);
+}
+
 static int open_row(struct engine *engine, enum replica_table table, struct str key, struct str sealed, struct buf *row)
 {
-	if (!is_secret(table)) {
+	if (!engine_row_is_sealed(table)) {
 		buf_put(row, sealed);
 		return 0;
 	}
@@ -61,6 +67,11 @@ int engine_row_get(void *context, enum replica_table table, struct str key, stru
 	if (!session)
 		return engine->failure.code;
 	struct str found;
+	switch (engine_behind_get(engine, table, key, &found)) {
+	case BEHIND_HERE: buf_put(row, found); return 0;
+	case BEHIND_REMOVED: return ERR_NOT_FOUND;
+	case BEHIND_UNKNOWN: break;
+	}
 	int code = store_get(session, table, key, &found, NULL);
 	if (code == 0)
 		return open_row(engine, table, key, found, row);
@@ -70,37 +81,73 @@ int engine_row_get(void *context, enum replica_table table, struct str key, stru
 	return code;
 }
 
+int engine_row_before(struct engine *engine, uint32_t table, struct str key, struct str *row)
+{
+	enum behind_found found = engine_behind_get(engine, table, key, row);
+	if (found == BEHIND_UNKNOWN)
+		return store_get(engine->session, table, key, row, NULL);
+	return found == BEHIND_HERE ? 0 : ERR_NOT_FOUND;
+}
+
+/* Into the session at once. */
+static void put_through(struct engine *engine, enum replica_table table, struct str key, struct str row)
+{
+	if (engine_row_is_sealed(table)) {
+		buf_clear(&engine->sealed);
+		engine_row_seal(engine, table, key, row, &engine->sealed);
+		row = buf_str(&engine->sealed);
+	}
+	if (store_put(engine->session, table, key, row, &engine->failure) == 0)
+		engine_journal_put(engine, table, key, row);
+}
+
 void engine_row_put(void *context, enum replica_table table, struct str key, struct str row)
 {
 	struct engine *engine = context;
 	struct store_session *session = session_of(engine);
-	if (is_secret(table)) {
-		put_place(&engine->place, table, key);
-		buf_clear(&engine->sealed);
-		trust_box_seal(engine->box, buf_str(&engine->place), row, &engine->sealed);
-		row = buf_str(&engine->sealed);
-	}
-	if (session)
-		engine_journal_look(engine, table, key, &row);
-	if (!session || store_put(session, table, key, row, &engine->failure) != 0)
+	size_t more = engine_row_is_sealed(table) ? TRUST_BOX_EXTRA_BYTES : 0;
+	if (!session || store_put_check(session, table, key, row.length + more, &engine->failure) != 0)
 		return;
-	engine_journal_put(engine, table, key, row);
+	engine_journal_look(engine, table, key, &row);
+	engine_sieve_add(engine, table, key);
+	if (engine->behind.on)
+		engine_behind_put(engine, table, key, row);
+	else
+		put_through(engine, table, key, row);
 	if (table == REPLICA_REPLICANTS)
 		atomic_store_explicit(&engine->any, true, memory_order_relaxed);
+}
+
+static int remove_through(struct engine *engine, enum replica_table table, struct str key)
+{
+	int code = store_delete(engine->session, table, key, NULL);
+	if (code == 0) {
+		engine_journal_look(engine, table, key, NULL);
+		engine_journal_remove(engine, table, key);
+	}
+	return code;
+}
+
+static int remove_behind(struct engine *engine, enum replica_table table, struct str key)
+{
+	struct str row;
+	int code = engine_row_before(engine, table, key, &row);
+	if (code == 0) {
+		engine_journal_look(engine, table, key, NULL);
+		engine_behind_remove(engine, table, key);
+	}
+	return code;
 }
 
 void engine_row_remove(void *context, enum replica_table table, struct str key)
 {
 	struct engine *engine = context;
-	struct store_session *session = session_of(engine);
-	int code = session ? store_delete(session, table, key, NULL) : ERR_NOT_FOUND;
-	if (code == 0) {
-		engine_journal_look(engine, table, key, NULL);
-		engine_journal_remove(engine, table, key);
-	} else if (code != ERR_NOT_FOUND) {
+	if (!session_of(engine))
+		return;
+	int code = engine->behind.on ? remove_behind(engine, table, key) : remove_through(engine, table, key);
+	if (code && code != ERR_NOT_FOUND)
 		err_set(&engine->failure, code, "a row of table `%s` cannot be removed: %s", tables[table].name,
 		        err_phrase(code));
-	}
 }
 
 int engine_row_scan(void *context, enum replica_table table, struct str prefix, struct str from,
@@ -109,7 +156,9 @@ int engine_row_scan(void *context, enum replica_table table, struct str prefix, 
 	struct engine *engine = context;
 	struct store_session *session = session_of(engine);
 	struct store_cursor *cursor;
-	if (!session)
+	if (session)
+		engine_behind_spill(engine, table);
+	if (!session || engine->failure.code)
 		return engine->failure.code;
 	int code = store_scan(session, &(struct store_range){.table = table, .index = -1, .prefix = prefix, .from = from},
 	                      &cursor, &engine->failure);

@@ -385,7 +385,7 @@ static int apply_changes(struct store_session *session, const struct change *cha
 	return code;
 }
 
-static int check_put(struct store_session *session, struct str key, struct str row, struct err *err)
+static int check_put(struct store_session *session, struct str key, size_t row_bytes, struct err *err)
 {
 	CHECK(session->writes);
 	if (session->failed)
@@ -393,8 +393,8 @@ static int check_put(struct store_session *session, struct str key, struct str r
 	if (key.length > LIMIT_STORE_KEY_BYTES)
 		return err_set(err, ERR_LIMIT, "the key has %zu bytes; up to %d are possible", key.length,
 		               LIMIT_STORE_KEY_BYTES);
-	if (row.length > LIMIT_STORE_ROW_BYTES)
-		return err_set(err, ERR_LIMIT, "the row has %zu bytes; up to %d are possible", row.length,
+	if (row_bytes > LIMIT_STORE_ROW_BYTES)
+		return err_set(err, ERR_LIMIT, "the row has %zu bytes; up to %d are possible", row_bytes,
 		               LIMIT_STORE_ROW_BYTES);
 	return session->store->engine.room(session->txn, err);
 }
@@ -412,7 +412,7 @@ static int put_row(struct store_session *session, uint32_t table, struct str key
 	struct change changes[LIMIT_STORE_INDEXES];
 	struct key full;
 	struct str value, old;
-	int code = check_put(session, key, row, err);
+	int code = check_put(session, key, row.length, err);
 	if (code)
 		return code;
 	key_of_row(&full, session->store->places[table].space, key);
@@ -446,6 +446,12 @@ int store_put(struct store_session *session, uint32_t table, struct str key, str
 		memcpy(before, key.at, length);
 	int code = put_row(session, table, key, row, err);
 	return code ? row_context(err, code, table_of(session, table), str_make(before, length)) : 0;
+}
+
+int store_put_check(struct store_session *session, uint32_t table, struct str key, size_t row_bytes, struct err *err)
+{
+	int code = check_put(session, key, row_bytes, err);
+	return code ? row_context(err, code, table_of(session, table), key) : 0;
 }
 
 static int delete_row(struct store_session *session, uint32_t table, struct str key, struct err *err)

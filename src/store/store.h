@@ -93,6 +93,8 @@ int store_get(struct store_session *session, uint32_t table, struct str key, str
  * began), ERR_CONFLICT (unique), ERR_CORRUPT (what is there, and an index depends on). Where it fails halfway (no room any
  * more, the disk), the session can only be aborted: whatever else it is asked is refused with the same code. */
 int store_put(struct store_session *session, uint32_t table, struct str key, struct str row, struct err *err);
+/* Would a row of that length be refused, for being too long, or since the store is full? For who puts it later in this session. */
+int store_put_check(struct store_session *session, uint32_t table, struct str key, size_t row_bytes, struct err *err);
 /* ERR_NOT_FOUND if there was none. */
 int store_delete(struct store_session *session, uint32_t table, struct str key, struct err *err);
 

@@ -1,5 +1,6 @@
 """A store that cannot be used: what needs it is refused with a reason, and whatever touches no replica goes on."""
 import subprocess
+import threading
 
 import pytest
 from files_lab import Lab, ask, wait_for
@@ -33,9 +34,17 @@ def is_refused(answer, status, problem):
     return answer.problem["detail"]
 
 
+def is_at_rest(site):
+    """For a second nothing has been committed: whatever others had to say of what was made has been said."""
+    before = site.metric("cheops_store_commits_total")
+    threading.Event().wait(1)
+    return site.metric("cheops_store_commits_total") == before
+
+
 def test_a_disk_that_is_full_for_a_while(lab):
     made = [name for name in map(str, range(3)) if make(lab[1], name, lab.all).status == 201]
     wait_for(lambda: names(lab[2].own) == made, "all of them at Site2")
+    wait_for(lambda: is_at_rest(lab[1]), "Site1 to have nothing to write")
     lab[1].limit_files(1)  # neither journal nor store, nor the log, can be written to
     detail = is_refused(make(lab[1], "too much", lab.all), 507, "store-full")
     assert "nothing was done" in detail and "the disk is full" in detail
