@@ -37,6 +37,8 @@ struct http_loop {
 	atomic_bool stop;
 	pthread_mutex_t lock; /* of posted */
 	struct http_task *posted, **posted_end;
+	atomic_bool pending; /* something is posted */
+	atomic_bool asleep;  /* it waits, or is about to */
 	struct http_source *dead;
 	struct http_source *again; /* to be run in the next round */
 	uint64_t tick;             /* the last one whose slot was looked at */
@@ -79,15 +81,17 @@ static void wake(struct http_loop *loop)
 	(void)put; /* a full counter wakes as well */
 }
 
+/* A loop that is at work looks at the list before it sleeps, and need not be woken. It says that it is going to sleep and then
+ * looks; here something is put and then looked whether it sleeps: so one of the two sees the other. */
 void http_loop_post(struct http_loop *loop, struct http_task *task)
 {
 	task->next = NULL;
 	pthread_mutex_lock(&loop->lock);
-	bool first = !loop->posted;
 	*loop->posted_end = task;
 	loop->posted_end = &task->next;
+	atomic_store(&loop->pending, true);
 	pthread_mutex_unlock(&loop->lock);
-	if (first) /* else somebody has woken it, and it has not taken the list yet */
+	if (atomic_load(&loop->asleep) && atomic_exchange(&loop->asleep, false))
 		wake(loop);
 }
 
@@ -97,6 +101,7 @@ static void run_posted(struct http_loop *loop)
 	struct http_task *task = loop->posted;
 	loop->posted = NULL;
 	loop->posted_end = &loop->posted;
+	atomic_store_explicit(&loop->pending, false, memory_order_relaxed);
 	pthread_mutex_unlock(&loop->lock);
 	for (struct http_task *next; task; task = next) {
 		next = task->next;
@@ -375,6 +380,20 @@ static int pause_ms(const struct http_loop *loop)
 	return next_ms > now_ms ? (int)(next_ms - now_ms) : 0;
 }
 
+/* Until something happens, or it is time. */
+static int wait_for_events(struct http_loop *loop, struct epoll_event *events, bool at_once)
+{
+	int pause = at_once ? 0 : pause_ms(loop);
+	if (pause > 0)
+		atomic_store(&loop->asleep, true);
+	if (pause > 0 && atomic_load(&loop->pending))
+		pause = 0;
+	int count = epoll_wait(loop->epoll, events, EVENTS, pause);
+	atomic_store_explicit(&loop->asleep, false, memory_order_relaxed);
+	CHECK(count >= 0 || errno == EINTR);
+	return count;
+}
+
 void http_loop_run(struct http_loop *loop)
 {
 	struct epoll_event events[EVENTS];
@@ -382,18 +401,15 @@ void http_loop_run(struct http_loop *loop)
 	while (!atomic_load_explicit(&loop->stop, memory_order_acquire)) {
 		struct http_source *again = loop->again;
 		loop->again = NULL;
-		int count = epoll_wait(loop->epoll, events, EVENTS, again ? 0 : pause_ms(loop));
-		CHECK(count >= 0 || errno == EINTR);
+		int count = wait_for_events(loop, events, again != NULL);
 		loop->now_us = clock_us();
-		bool tasks = false;
 		for (int i = 0; i < count; i++) {
 			struct http_source *source = events[i].data.ptr;
-			tasks |= source == &loop->wake;
 			if (source->fd >= 0)
 				source->ready(source, events[i].events);
 		}
 		run_again(again);
-		if (tasks)
+		if (atomic_load_explicit(&loop->pending, memory_order_acquire))
 			run_posted(loop);
 		run_timers(loop);
 		release_dead(loop);
