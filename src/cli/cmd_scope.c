@@ -40,7 +40,7 @@ static const struct action actions[] = {
       "JSON: {\"ok\": true, \"scope\": ..., \"warnings\": [...]}\n",
       "  cheops scope check 'strong(Site1 & Site2)'\n"
       "  cheops scope check --view view.yaml 'compute: Site1, image: Site2'\n"
-      "  cheops scope check --app sample '{compute: Site1, network: Site2}' POST /servers '{\"network\": true}'\n"},
+      "  cheops scope check --app sample 'compute: Site1, image: Site2' POST /servers '{\"network\": true}'\n"},
      scope_check_text},
 	{{"explain", "show the plan: which sites, in which order, how far",
       "Draws the plan that the scope gives for a service, asked at a site. Without --service, the\n"

@@ -134,6 +134,9 @@ struct engine_name {
 /* Any thread, at once. False: this id is no replica's, or the store cannot be read. */
 bool engine_find(struct engine *engine, const struct engine_name *name, struct engine_found *found);
 
+/* At which sites a replicant is or will be; returns how many, 0: it is not known. Any thread, at once. */
+uint32_t engine_members(struct engine *engine, struct replica_id id, site_id members[LIMIT_REPLICA_MEMBERS]);
+
 /* The collection of a match in a form that is the same at all sites: with meta-ids for the replicas it is in. Any thread. */
 void engine_collection_put(struct engine *engine, const struct glue_match *match, struct buf *out);
 

@@ -13,9 +13,9 @@ static int refuse_scope(struct proxy_exchange *exchange, const struct scope_diag
 }
 
 /* The plan is right, but would not be carried out. */
-static void put_refusal(struct buf *out, const struct relation_refusal *refusal)
+static void put_refusal(struct buf *out, const struct relation_refusal *refusal, const char *type)
 {
-	buf_put(out, STR(",\"refused\":{\"type\":\"not-owned-here\",\"message\":"));
+	buf_printf(out, ",\"refused\":{\"type\":\"%s\",\"message\":", type);
 	buf_put_json(out, str_of(refusal->message));
 	buf_put(out, STR(",\"hint\":"));
 	buf_put_json(out, str_of(refusal->hint));
@@ -62,7 +62,7 @@ int proxy_explain(struct proxy_exchange *exchange, const struct http_head *head)
 	}
 	buf_put_char(&text, ']');
 	if (exchange->refusal)
-		put_refusal(&text, exchange->refusal);
+		put_refusal(&text, exchange->refusal, exchange->refused_as);
 	buf_put(&text, STR("}\n"));
 	proxy_build_answer(exchange, 200, "application/json", STR(""), buf_str(&text));
 	buf_free(&text);

@@ -1,4 +1,4 @@
-/* Does the scope give the request what it can use? (DESIGN 9, docs/ownership.md)
+/* Does the scope give the request what it can use, and what it requires? (DESIGN 9, docs/ownership.md)
  *
  * Asked of every scoped request that the description knows, before anything runs; of one that comes from another agent it was asked
  * there. Most have nothing to ask for: no type that belongs to its site is in reach, or the scope does not name its service.
@@ -17,6 +17,7 @@ struct proxy_asked {
 	struct glue_request request;
 	struct http_head *head;
 	struct relation_refusal refusal;
+	bool absent; /* what is required; otherwise it is about what belongs to another site */
 };
 
 /* The match points into the target, and lives longer than the buffer keeps the head. */
@@ -45,8 +46,33 @@ static bool recognise(struct proxy_exchange *exchange, const struct http_head *h
 	return glue_match(glue, &asked->request, &asked->match);
 }
 
+/* By what this site knows of replicated resources. */
+static enum relation_presence find(void *context, const struct glue_type *type, struct str id, uint32_t site)
+{
+	struct proxy_exchange *exchange = context;
+	struct engine *engine = exchange->proxy->shared->engine;
+	struct str name = glue_type_name(type);
+	struct engine_found found;
+	site_id members[LIMIT_REPLICA_MEMBERS];
+	if (!engine || glue_type_identity(type) == GLUE_CHOSEN || glue_type_ids_in_collection(type) ||
+	    memchr(name.at, '{', name.length))
+		return RELATION_UNKNOWN;
+	if (!engine_find(engine, &(struct engine_name){glue_type_service(type), name, STR(""), id}, &found)) {
+		/* Or is it the meta-id (a UUID of version 7) of something that is at other sites only? */
+		struct replica_id meta;
+		bool may_be_meta = replica_id_parse(id, &meta) && meta.bytes[6] >> 4 == 7;
+		return may_be_meta ? RELATION_UNKNOWN : RELATION_SINGLE;
+	}
+	uint32_t count = engine_members(engine, found.id, members);
+	for (uint32_t i = 0; i < count; i++)
+		if (members[i] == exchange->proxy->mesh->sites->places[site].id)
+			return RELATION_THERE;
+	return count > 0 ? RELATION_ABSENT : RELATION_UNKNOWN;
+}
+
 static enum relation_verdict ask(struct proxy_exchange *exchange, struct proxy_asked *asked, const struct str *body)
 {
+	struct relation_whereabouts whereabouts = {exchange, find};
 	struct relation_question question = {
 		.glue = exchange->state->config->glue,
 		.match = &asked->match,
@@ -60,19 +86,26 @@ static enum relation_verdict ask(struct proxy_exchange *exchange, struct proxy_a
 		.has_body = exchange->has_body,
 		.body = body,
 	};
-	return relation_check_owner(&exchange->arena, &question, &asked->refusal);
+	enum relation_verdict verdict = relation_check_owner(&exchange->arena, &question, &asked->refusal);
+	if (verdict != RELATION_FINE)
+		return verdict;
+	asked->absent = true;
+	return relation_check_required(&exchange->arena, &question, &whereabouts, &asked->refusal);
 }
 
 /* Answers, unless somebody asked what would become of it. */
 static int refuse(struct proxy_exchange *exchange, const struct http_head *head, struct proxy_asked *asked)
 {
 	exchange->refusal = &asked->refusal;
+	exchange->refused_as = asked->absent ? "requirement-absent" : "not-owned-here";
 	if (http_has(head, HTTP_FIELD_CHEOPS_EXPLAIN))
 		return 0;
-	proxy_count(&exchange->proxy->counters.not_owned, 1);
-	struct proxy_problem problem = {.status = 403,
-	                                .type = "not-owned-here",
-	                                .title = "What belongs to one site is not used from another",
+	bool absent = asked->absent;
+	proxy_count(absent ? &exchange->proxy->counters.not_there : &exchange->proxy->counters.not_owned, 1);
+	struct proxy_problem problem = {.status = absent ? 409 : 403,
+	                                .type = absent ? "requirement-absent" : "not-owned-here",
+	                                .title = absent ? "What is required is not there"
+	                                                : "What belongs to one site is not used from another",
 	                                .error = "http_request_denied",
 	                                .site = asked->refusal.site,
 	                                .close = exchange->has_body && !exchange->request.complete};

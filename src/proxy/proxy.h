@@ -174,6 +174,8 @@ bool proxy_paths_read(struct proxy_paths *paths, site_id id, struct proxy_path *
 	  "Calls whose trace or request id stands for several scopes; they ran locally")                                   \
 	X(refused_scopes, "cheops_refused_scopes_total", "Scopes refused with 400")                                        \
 	X(not_owned, "cheops_not_owned_total", "Requests refused because they would use what belongs to another site")     \
+	X(not_there, "cheops_requirement_absent_total",                                                                    \
+	  "Creates refused because what they require is not at all their sites")                                           \
 	X(bad_requests, "cheops_bad_requests_total", "Requests refused as malformed")                                      \
 	X(bad_responses, "cheops_bad_responses_total", "Responses of a service or peer that were malformed or cut short")  \
 	X(upstream_failures, "cheops_upstream_failures_total", "Connections to services or peers that failed")             \

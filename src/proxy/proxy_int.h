@@ -385,6 +385,7 @@ struct proxy_exchange {
 	struct str caller;                      /* this one; "": not known */
 	struct proxy_asked *asked;              /* what may be used, while the body is read for it */
 	const struct relation_refusal *refusal; /* what is told to who asks for the plan; NULL: nothing */
+	const char *refused_as;                 /* its type */
 	struct str scope_text;                  /* as given */
 	struct str scope;                       /* canonical, with a service for each entry; "" without a scope */
 	struct str baggage;                     /* what is left of it */

@@ -13,7 +13,7 @@
  *
  * A call that a service at l makes is itself the use: its plan is what B is at.
  */
-#include "relation/relation.h"
+#include "relation/relation_int.h"
 
 /* ---- Places ------------------------------------------------------------------------------------------------------ */
 
@@ -78,20 +78,19 @@ static struct scope_site site_at(const struct check *check, uint32_t site)
 	return view->site(view->context, site);
 }
 
-/* "server.create" */
-static void put_operation(const struct check *check, struct buf *out)
+void relation_put_operation(struct buf *out, const struct glue_match *match)
 {
 	struct buf type = {0};
-	glue_type_put(check->question->match, &type);
+	glue_type_put(match, &type);
 	const char *dot = memchr(type.at, '.', type.length);
 	size_t skip = dot != NULL ? (size_t)(dot + 1 - type.at) : 0;
 	buf_printf(out, "%.*s.%.*s", (int)(type.length - skip), type.at + skip,
-	           STR_FMT(glue_operation_name(check->operation)));
+	           STR_FMT(glue_operation_name(match->operation)));
 	buf_free(&type);
 }
 
-/* As much of it as fits, and ends with a whole character. */
-static void keep(char out[LIMIT_ERROR_TEXT_BYTES], struct buf *text)
+/* It ends with a whole character. */
+void relation_keep(char out[LIMIT_ERROR_TEXT_BYTES], struct buf *text)
 {
 	size_t length = text->length < LIMIT_ERROR_TEXT_BYTES ? text->length : LIMIT_ERROR_TEXT_BYTES - 1;
 	while (length < text->length && length > 0 && ((unsigned char)text->at[length] & 0xc0) == 0x80)
@@ -110,7 +109,7 @@ static void refuse(struct check *check, uint32_t site, const struct glue_type *t
 	struct telling given = {.service = service,
 	                        .all = plan->root->op == SCOPE_ALL_OF || plan->root->op == SCOPE_SPAN_OF};
 	struct buf operation = {0}, caller = {0}, text = {0};
-	put_operation(check, &operation);
+	relation_put_operation(&operation, question->match);
 	tell_sites(&given, plan->root);
 	if (given.count > SITES_TOLD)
 		buf_printf(&given.text, " (and %u more)", given.count - SITES_TOLD);
@@ -123,13 +122,13 @@ static void refuse(struct check *check, uint32_t site, const struct glue_type *t
 	refusal->type = type_name;
 	buf_printf(&text, "%s%s at %.*s%s expects %.*s/%.*s, but the scope gives %s", buf_c(&operation), buf_c(&caller),
 	           STR_FMT(here), question->inner ? "," : "", STR_FMT(here), STR_FMT(service), buf_c(&given.text));
-	keep(refusal->message, &text);
+	relation_keep(refusal->message, &text);
 	buf_printf(
 		&text,
 		"%.*s belongs to its site, and cannot be used from another one: let the scope name %.*s for %.*s, or leave "
 		"%.*s out of it",
 		STR_FMT(type_name), STR_FMT(here), STR_FMT(service), STR_FMT(service));
-	keep(refusal->hint, &text);
+	relation_keep(refusal->hint, &text);
 	buf_free(&text);
 	buf_free(&given.text);
 	buf_free(&operation);

@@ -32,6 +32,20 @@ enum relation_verdict {
 	RELATION_ASK_BODY, /* what it uses stands in the body, which has to be read first */
 };
 
+/* What is known of where an item is. */
+enum relation_presence {
+	RELATION_UNKNOWN,
+	RELATION_THERE,  /* at that site, or on its way to it */
+	RELATION_ABSENT, /* not at that site */
+	RELATION_SINGLE, /* it is no replica, and its id was made by a service: at one site at most */
+};
+
+struct relation_whereabouts {
+	void *context;
+	/* Of the item of that id, at a site as a number of the view. */
+	enum relation_presence (*find)(void *context, const struct glue_type *type, struct str id, uint32_t site);
+};
+
 /* Why it is refused; slices live in the arena. */
 struct relation_refusal {
 	struct str site;    /* where the operation would run, */
@@ -45,5 +59,11 @@ struct relation_refusal {
 /* May the request use what its scope gives it? Where it has a body that is no JSON, only what is known without it counts. */
 enum relation_verdict relation_check_owner(struct arena *arena, const struct relation_question *question,
                                            struct relation_refusal *refusal);
+
+/* Is what a create requires there at all the sites at which it is to run, or shared by the scope? Only of copies and parts (`&`, `%`):
+ * elsewhere the service says it itself. */
+enum relation_verdict relation_check_required(struct arena *arena, const struct relation_question *question,
+                                              const struct relation_whereabouts *whereabouts,
+                                              struct relation_refusal *refusal);
 
 #endif

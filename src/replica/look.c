@@ -308,3 +308,17 @@ int replica_here_parse(struct str row, site_id self, struct replica_here *here, 
 	replicant_wipe(&r);
 	return code;
 }
+
+uint32_t replica_members_parse(struct str row, site_id self, site_id members[LIMIT_REPLICA_MEMBERS])
+{
+	struct replicant r = {0};
+	uint32_t count = 0;
+	if (head_parse(row, &r, self, NULL) == 0 && r.kind == REPLICANT_LIVE) {
+		for (uint32_t i = 0; i < r.members_count; i++) {
+			if (!r.members[i].removed)
+				members[count++] = r.members[i].site;
+		}
+	}
+	replicant_wipe(&r);
+	return count;
+}

@@ -448,6 +448,8 @@ struct replica_here {
 };
 
 int replica_here_parse(struct str row, site_id self, struct replica_here *here, struct err *err);
+/* The members that the row has; returns how many, 0 where it is gone, has left, or became another one. */
+uint32_t replica_members_parse(struct str row, site_id self, site_id members[LIMIT_REPLICA_MEMBERS]);
 
 /* Has this site settled what a session had seen? (`Cheops-Session`) */
 void replica_session_put(struct replica *replica, struct replica_id id, struct buf *out);

@@ -189,3 +189,37 @@ def test_a_call_is_told_who_made_it(sites):
     pools = ask(sites.url("Site1", "network") + "/pools",
                 headers={"Scope": "compute: Site1, network: Site2", "Cheops-Caller": "compute"})
     assert pools.status == 200
+
+
+# ---- what is required ---------------------------------------------------------------------------------------------------
+
+
+def replicated_image(sites, scope):
+    image = ask(sites.url("Site1", "image") + "/images", "POST", {"Scope": scope}, json_body={"name": scope})
+    assert image.status == 201
+    assert ask(f"{sites.url('Site1', 'image')}/images/{image.json['id']}/file", "PUT", body=b"bytes").status < 300
+    return image.json["id"]
+
+
+def test_a_required_image_that_is_not_at_every_site(sites):
+    image = replicated_image(sites, "Site1 & Site2")
+    before, count = logged(sites), sites.metric("Site1", "cheops_requirement_absent_total")
+    answer = create(sites, "compute: Site1 & Site3", {"name": "vm", "image": image})
+    assert answer.status == 409 and answer.problem["type"] == "requirement-absent" and answer.json["site"] == "Site3"
+    assert answer.json["detail"] == (
+        f"server.create at Site3 requires image.image `{image}` at Site3, where it is not; replicate it there first, `cheops "
+        f"replicant extend {image} Site3`, or share it: let the scope say where image is, as in `image: SITE`")
+    assert logged(sites) == before
+    assert sites.metric("Site1", "cheops_requirement_absent_total") == count + 1
+    explained = create(sites, "compute: Site1 & Site3", {"name": "vm", "image": image}, **{"Cheops-Explain": "plan"})
+    assert explained.json["refused"]["type"] == "requirement-absent"
+    assert create(sites, "compute: Site1 & Site2", {"name": "vm", "image": image}).status == 201
+
+
+def test_a_required_image_of_one_site(sites):
+    """It is no replica, so one of the two copies would have to do without."""
+    before = logged(sites)
+    answer = create(sites, "compute: Site1 & Site2", server(sites))
+    assert answer.status == 409 and answer.problem["type"] == "requirement-absent"
+    assert "but it is not replicated" in answer.json["detail"] and "make it with `image: Site1 & Site2`" in answer.json["detail"]
+    assert logged(sites) == before
