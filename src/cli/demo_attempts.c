@@ -65,6 +65,13 @@ const struct demo_attempt demo_attempts[] = {
      .with = "-H 'Scope: {compute: Site1}' -H 'Cheops-Explain: plan' ",
      .path = "/servers"},
 
+	{.why = "A flat network belongs to its site: a server at Site1 cannot be on that of Site2. Refused before anything "
+            "runs.",
+     .sites = 2,
+     .with = "-H 'Scope: {compute: Site1, network: Site2}' --json '{\"name\": \"vm\", \"image\": \"any\", \"network\": "
+             "true}' ",
+     .path = "/servers"},
+
 	/* ---- replication */
 	{.why = "One resource at three sites, from one request; it is answered once they have it, or after 10 s.",
      .sites = 3,

@@ -86,9 +86,9 @@ def run_guide(text):
 def test_guide_works_by_copy_and_paste(start):
     demo = start(json_line=False)
     commands = re.findall(r"^# .+\n(?:\w+=|curl )", demo.first, re.MULTILINE)
-    assert len(commands) == 21, demo.first  # each has its line of explanation
+    assert len(commands) == 22, demo.first  # each has its line of explanation
     answers = run_guide(demo.first)
-    local, image, record, *servers, none, third, via, mistake, plan, pool, grown, read = answers[:17]
+    local, image, record, *servers, none, third, via, mistake, plan, owned, pool, grown, read = answers[:18]
     assert (local["site"], local["via"]["site"]) == ("Site1", "Site1")
     assert record["id"] == image and record["status"] == "active"
     assert len(servers) == 6 and len({server["id"] for server in servers}) == 6
@@ -98,23 +98,24 @@ def test_guide_works_by_copy_and_paste(start):
     assert (via["site"], via["via"]["site"]) == ("Site1", "Site2")
     assert mistake["status"] == 400 and "did you mean `Site1`?" in mistake["detail"]
     assert plan["plan"] == {"op": "one", "site": "Site1"}
+    assert "expects Site1/network, but the scope gives Site2/network" in owned["detail"]
     assert (grown["id"], grown["size"], read["size"]) == (pool, 29, 29)
 
-    image, secret, vm, changed, rebooted, of_site2 = answers[17:23]
+    image, secret, vm, changed, rebooted, of_site2 = answers[18:24]
     assert changed["id"] == secret and (rebooted["id"], rebooted["secret"], rebooted["image"]) == (vm, secret, image)
     read = hashlib.sha256(b"new").hexdigest()
     assert (of_site2["id"], of_site2["secret_checksum"], rebooted["secret_checksum"]) == (vm, read, read)
-    stack, *stacks, larger = answers[23:27]
+    stack, *stacks, larger = answers[24:28]
     assert {each["id"] for each in (*stacks, larger)} == {stack} and [len(each["servers"]) for each in stacks] == [3, 3]
     assert not set(stacks[0]["servers"]) & set(stacks[1]["servers"]) and len(larger["servers"]) == 4
-    project, volume, listed, refused = answers[27:]
+    project, volume, listed, refused = answers[28:]
     assert volume["project"] == project and [each["id"] for each in listed["volumes"]] == [volume["id"]]
     assert refused["error"]["code"] == 409 and "has the name data" in refused["error"]["message"]
     at_site1 = ask(f"http://127.0.0.1:{demo.base + 1}/servers").json["servers"]
     assert {server["id"] for server in at_site1 if "stack" not in server} == {vm, *(server["id"] for server in servers)}
 
 
-@pytest.mark.parametrize("sites, answers", [(1, 3), (2, 30)])
+@pytest.mark.parametrize("sites, answers", [(1, 3), (2, 31)])
 def test_guide_names_no_site_that_is_not_there(start, sites, answers):
     demo = start(sites=sites, json_line=False)
     assert f"Site{sites + 1}" not in demo.first
