@@ -121,6 +121,12 @@ const struct demo_attempt demo_attempts[] = {
 	{.sites = 2, .with = "-H 'Prefer: wait=10' --json '{\"reboot\": null}' ", .path = "/servers/$vm/action"},
 	{.sites = 2, .site = SITE2, .path = "/servers/$vm"},
 
+	{.why =
+         "At three sites it would need its image at all three: refused before anything runs, with the ways to mend it.",
+     .sites = 3,
+     .with = ALL "--json \"{\\\"name\\\": \\\"vm\\\", \\\"image\\\": \\\"$image\\\"}\" ",
+     .path = "/servers"},
+
 	/* ---- replicated resources that make others */
 	{.why = "A stack of three servers at both sites: each site's own service makes the three, so that there are six.",
      .sites = 2,

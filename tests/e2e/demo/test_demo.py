@@ -86,7 +86,7 @@ def run_guide(text):
 def test_guide_works_by_copy_and_paste(start):
     demo = start(json_line=False)
     commands = re.findall(r"^# .+\n(?:\w+=|curl )", demo.first, re.MULTILINE)
-    assert len(commands) == 22, demo.first  # each has its line of explanation
+    assert len(commands) == 23, demo.first  # each has its line of explanation
     answers = run_guide(demo.first)
     local, image, record, *servers, none, third, via, mistake, plan, owned, pool, grown, read = answers[:18]
     assert (local["site"], local["via"]["site"]) == ("Site1", "Site1")
@@ -101,14 +101,15 @@ def test_guide_works_by_copy_and_paste(start):
     assert "expects Site1/network, but the scope gives Site2/network" in owned["detail"]
     assert (grown["id"], grown["size"], read["size"]) == (pool, 29, 29)
 
-    image, secret, vm, changed, rebooted, of_site2 = answers[18:24]
+    image, secret, vm, changed, rebooted, of_site2, missing = answers[18:25]
     assert changed["id"] == secret and (rebooted["id"], rebooted["secret"], rebooted["image"]) == (vm, secret, image)
     read = hashlib.sha256(b"new").hexdigest()
     assert (of_site2["id"], of_site2["secret_checksum"], rebooted["secret_checksum"]) == (vm, read, read)
-    stack, *stacks, larger = answers[24:28]
+    assert missing["type"].endswith(":requirement-absent") and "Site3" in missing["detail"]
+    stack, *stacks, larger = answers[25:29]
     assert {each["id"] for each in (*stacks, larger)} == {stack} and [len(each["servers"]) for each in stacks] == [3, 3]
     assert not set(stacks[0]["servers"]) & set(stacks[1]["servers"]) and len(larger["servers"]) == 4
-    project, volume, listed, refused = answers[28:]
+    project, volume, listed, refused = answers[29:]
     assert volume["project"] == project and [each["id"] for each in listed["volumes"]] == [volume["id"]]
     assert refused["error"]["code"] == 409 and "has the name data" in refused["error"]["message"]
     at_site1 = ask(f"http://127.0.0.1:{demo.base + 1}/servers").json["servers"]
