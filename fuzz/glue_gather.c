@@ -42,7 +42,7 @@ static void check_json(struct str text)
 static void check_elements(struct str text, struct str list)
 {
 	for (int i = 1; i <= 4; i++) {
-		char wanted[16];
+		char wanted[24];
 		snprintf(wanted, sizeof(wanted), "\"good-%d\"", i);
 		CHECK(memmem(text.at, text.length, wanted, strlen(wanted)));
 	}

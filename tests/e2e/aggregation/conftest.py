@@ -12,6 +12,14 @@ import demo_process  # noqa: E402
 import lists_lab  # noqa: E402
 
 
+@pytest.fixture(scope="session")
+def sanitized(cheops):
+    """Is the executable built with a sanitizer? Then figures of memory and speed say nothing."""
+    with open(cheops.path, "rb") as file:
+        code = file.read()
+    return b"__asan_init" in code or b"__tsan_init" in code
+
+
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     made = demo_process.Demo(tmp_path_factory.mktemp("aggregation") / "demo")

@@ -2,7 +2,6 @@
 import gzip
 import json
 import threading
-import time
 
 import pytest
 
@@ -216,7 +215,7 @@ def memory_kb(agent):
         return next(int(line.split()[1]) for line in file if line.startswith("VmHWM:"))
 
 
-def test_memory_does_not_grow_with_the_lists(lab):
+def test_memory_does_not_grow_with_the_lists(lab, sanitized):
     """Some 40 MB of each site, to a client that is in no hurry at first."""
     piece = ", ".join(json.dumps({"id": i, "name": f"n{i}", "filling": "y" * 900}) for i in range(200)).encode()
     pieces = 200
@@ -239,7 +238,7 @@ def test_memory_does_not_grow_with_the_lists(lab):
     answer = read(sock)
     assert answer.body.count(b'"filling"') == 3 * 200 * pieces
     for site, agent in lab.agents.items():
-        assert memory_kb(agent) - before[site] < 8 << 10, site
+        assert sanitized or memory_kb(agent) - before[site] < 8 << 10, site
 
 
 def test_other_answers_side_by_side(lab):
