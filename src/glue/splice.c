@@ -37,6 +37,7 @@ struct glue_splicer {
 	const struct glue_places_node *member; /* whose KEY was told last */
 	const struct glue_places_node *held;   /* the value that is being held back; NULL: none is */
 	bool passing;                          /* all is copied unread */
+	uint8_t bom;                           /* bytes of a byte order mark that were seen; 3: no more of it comes */
 	/* marks: */
 	const struct glue_places_node *list; /* whose elements are marked; NULL: none are */
 	struct glue_marker marker;
@@ -270,8 +271,26 @@ static int run(struct glue_splicer *splicer, const char *copied, struct buf *out
 	}
 }
 
+/* A byte order mark is no JSON, but who puts lists together passes it over: what follows it must have no marks but ours. Returns what is
+ * behind it. */
+static struct str skip_mark(struct glue_splicer *splicer, struct str bytes, struct buf *out)
+{
+	static const char mark[] = "\xef\xbb\xbf";
+	while (splicer->bom < 3 && bytes.length > 0) {
+		if (bytes.at[0] != mark[splicer->bom]) {
+			splicer->bom = 3;
+			break;
+		}
+		buf_put_char(out, mark[splicer->bom++]);
+		bytes = str_make(bytes.at + 1, bytes.length - 1);
+	}
+	return bytes;
+}
+
 int glue_splice(struct glue_splicer *splicer, struct str bytes, struct buf *out, struct err *err)
 {
+	if (splicer->list && splicer->bom < 3)
+		bytes = skip_mark(splicer, bytes, out);
 	if (splicer->passing) {
 		buf_put(out, bytes);
 		return 0;

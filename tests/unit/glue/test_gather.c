@@ -354,21 +354,41 @@ static void mark(void *context, const struct glue_place *place, struct buf *meta
 		buf_put(meta_id, STR(B));
 }
 
+/* Marks that were put in are taken out again, and nothing else changes. */
+static void check_taken_out(struct str marked, const char *expected)
+{
+	struct glue_gather *gather =
+		glue_gather_new(&(struct glue_gather_options){.sites_count = 1, .list = STR("/l")}, NULL);
+	struct buf out = {0};
+	glue_gather_marked(gather, 0);
+	glue_gather_feed(gather, 0, marked, &out);
+	glue_gather_end(gather, 0, &out);
+	assert_true(glue_gather_begin(gather, &out));
+	assert_string_equal(buf_c(&out), expected);
+	glue_gather_free(gather);
+	buf_free(&out);
+}
+
 static void test_marks(void **state)
 {
 	(void)state;
 	static const struct {
-		const char *text, *expected;
+		const char *text, *expected, *unmarked; /* NULL: it is no list */
 	} cases[] = {
-		{"{\"l\":[{\"id\":7},{\"id\":9}]}", "{\"l\":[{" REPLICA(A) ",\"id\":\"" A "\"},{" REPLICA(B) ",\"id\":9}]}"},
+		{"{\"l\":[{\"id\":7},{\"id\":9}]}", "{\"l\":[{" REPLICA(A) ",\"id\":\"" A "\"},{" REPLICA(B) ",\"id\":9}]}",
+	     "{\"l\":[{\"id\":\"" A "\"},{\"id\":9}]}"},
 		{"{\"l\":[{ \"x\":{\"id\":7}, \"id\": \"7\" } , {}, { }, 7]}",
-	     "{\"l\":[{" REPLICA(A) ", \"x\":{\"id\":7}, \"id\": \"" A "\" } , {}, { }, 7]}"},
+	     "{\"l\":[{" REPLICA(A) ", \"x\":{\"id\":7}, \"id\": \"" A "\" } , {}, { }, 7]}",
+	     "{\"l\":[{ \"x\":{\"id\":7}, \"id\": \"" A "\" } , {}, { }, 7]}"},
 		{"{\"l\":[{\"cheops-replica\":\"x\",\"id\":8}, {\"cheops-replica\":1,\"id\":7}]}",
 	     "{\"l\":[{" REPLICA("") ",\"cheops-replica\":\"x\",\"id\":8}, {" REPLICA(A) ",\"cheops-replica\":1,\"id\":\"" A
-	                                                                                 "\"}]}"},
-		{"{\"k\":[{\"id\":7}],\"l\":[{\"id\":7,", "{\"k\":[{\"id\":7}],\"l\":[{\"id\":\"" A "\","},
-		{"{\"l\":[{\"id\":7,}]}", "{\"l\":[{\"id\":\"" A "\",}]}"},
-		{"{\"l\":{\"id\":7}}", "{\"l\":{\"id\":7}}"},
+	                                                                                 "\"}]}",
+	     "{\"l\":[{\"cheops-replica\":\"x\",\"id\":8}, {\"cheops-replica\":1,\"id\":\"" A "\"}]}"},
+		{"\xef\xbb\xbf{\"l\":[{" REPLICA(B) "}]}", "\xef\xbb\xbf{\"l\":[{" REPLICA("") "," REPLICA(B) "}]}",
+	     "{\"l\":[{" REPLICA(B) "}]}"},
+		{"{\"k\":[{\"id\":7}],\"l\":[{\"id\":7,", "{\"k\":[{\"id\":7}],\"l\":[{\"id\":\"" A "\",", NULL},
+		{"{\"l\":[{\"id\":7,}]}", "{\"l\":[{\"id\":\"" A "\",}]}", NULL},
+		{"{\"l\":{\"id\":7}}", "{\"l\":{\"id\":7}}", NULL},
 	};
 	struct glue_places *places = glue_places_new();
 	struct glue_replacer replacer = {.replace = to_meta};
@@ -386,6 +406,8 @@ static void test_marks(void **state)
 				            NULL);
 			glue_splice_end(splicer, &out, NULL);
 			assert_string_equal(buf_c(&out), cases[i].expected);
+			if (cases[i].unmarked)
+				check_taken_out(buf_str(&out), cases[i].unmarked);
 			glue_splicer_free(splicer);
 		}
 	}
