@@ -81,6 +81,12 @@ int cross_division_withdraw(struct cross_division *division, site_id site, struc
 int cross_divide(int64_t whole, const struct cross_division *division, int64_t parts[LIMIT_REPLICA_MEMBERS],
                  struct err *err);
 
+/* The parts of a change (`effect: relative`, "5 more"): each within one unit of its share, and, over many changes with different
+ * `chance`, its share. It has to be the same at all sites: a hash of the operation's id. By cross_divide() ten times "1 more" would all go
+ * to the same site. */
+int cross_divide_change(int64_t change, const struct cross_division *division, uint64_t chance,
+                        int64_t parts[LIMIT_REPLICA_MEMBERS], struct err *err);
+
 /* ---- Bodies -------------------------------------------------------------------------------------------------------- */
 
 /* JSON pointers (RFC 6901) without `*`. */
@@ -94,6 +100,10 @@ struct cross_fields {
  * field that is neither a number nor a list; the text names it. On failure `out` is as it was. */
 int cross_divide_body(struct str body, const struct cross_fields *fields, const struct cross_division *division,
                       site_id site, struct buf *out, struct err *err);
+
+/* The same, of an operation that changes by what its fields say. */
+int cross_divide_change_body(struct str body, const struct cross_fields *fields, const struct cross_division *division,
+                             site_id site, uint64_t chance, struct buf *out, struct err *err);
 
 /* What a header `Cheops-Divide` says (header.c), for the body of its request. Three forms:
  *

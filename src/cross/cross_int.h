@@ -45,15 +45,18 @@ void cross_list_free(struct cross_list *list);
 /* Equal elements have equal texts. Appends it. */
 int cross_element_canonical(struct str element, struct buf *out, struct err *err);
 
-/* For each element, which share of the division has it. */
-int cross_list_place(const struct cross_list *list, const struct cross_division *division, uint32_t *owners,
-                     struct err *err);
+/* For each element, which share of the division has it. There is room for so many at each, together for all; it is used up. */
+int cross_list_place(const struct cross_list *list, const struct cross_division *division, uint64_t *room,
+                     uint32_t *owners, struct err *err);
 
 /* ---- Arithmetic (divide.c) ----------------------------------------------------------------------------------------- */
 
 /* As cross_divide(), of what is not negative. */
 int cross_apportion(uint64_t whole, const struct cross_division *division, uint64_t parts[LIMIT_REPLICA_MEMBERS],
                     struct err *err);
+
+int cross_apportion_change(uint64_t whole, const struct cross_division *division, uint64_t chance,
+                           uint64_t parts[LIMIT_REPLICA_MEMBERS], struct err *err);
 
 void cross_cut(struct buf *buf, size_t length);
 

@@ -71,15 +71,58 @@ int cross_apportion(uint64_t whole, const struct cross_division *division, uint6
 	return 0;
 }
 
-int cross_divide(int64_t whole, const struct cross_division *division, int64_t parts[LIMIT_REPLICA_MEMBERS],
-                 struct err *err)
+/* A change by little, again and again, must not go to the same site each time. The units stand in a row of length W, the sum of the weights, W / whole
+ * apart and shifted by chance; each goes to the site into whose stretch of the row it falls. So the parts add up, each is what it should be within one unit, and
+ * on average exactly that. */
+int cross_apportion_change(uint64_t whole, const struct cross_division *division, uint64_t chance,
+                           uint64_t parts[LIMIT_REPLICA_MEMBERS], struct err *err)
+{
+	enum { SPARE = 6 }; /* so that the sum of 64 weights has no more than 63 bits */
+	wide sum = 0, before = 0, behind = 0;
+	bool large = false;
+	for (uint32_t i = 0; i < division->count; i++)
+		large = large || division->shares[i].weight >> (63 - SPARE) != 0;
+	for (uint32_t i = 0; i < division->count; i++)
+		sum += division->shares[i].weight >> (large ? SPARE : 0);
+	if (sum == 0)
+		return err_set(err, ERR_INVALID, "nothing can be divided: all weights are 0");
+	uint64_t shift = (uint64_t)(chance % sum);
+	for (uint32_t i = 0; i < division->count; i++) {
+		behind += division->shares[i].weight >> (large ? SPARE : 0);
+		parts[i] = (uint64_t)((whole * behind + shift) / sum - (whole * before + shift) / sum);
+		before = behind;
+	}
+	return 0;
+}
+
+static int apportion(uint64_t whole, const struct cross_division *division, const uint64_t *chance,
+                     uint64_t parts[LIMIT_REPLICA_MEMBERS], struct err *err)
+{
+	return chance ? cross_apportion_change(whole, division, *chance, parts, err)
+	              : cross_apportion(whole, division, parts, err);
+}
+
+static int divide(int64_t whole, const struct cross_division *division, const uint64_t *chance, int64_t *parts,
+                  struct err *err)
 {
 	uint64_t magnitudes[LIMIT_REPLICA_MEMBERS];
 	uint64_t magnitude = whole < 0 ? -(uint64_t)whole : (uint64_t)whole;
-	int code = cross_apportion(magnitude, division, magnitudes, err);
+	int code = apportion(magnitude, division, chance, magnitudes, err);
 	for (uint32_t i = 0; code == 0 && i < division->count; i++)
 		parts[i] = (int64_t)(whole < 0 ? -magnitudes[i] : magnitudes[i]);
 	return code;
+}
+
+int cross_divide(int64_t whole, const struct cross_division *division, int64_t parts[LIMIT_REPLICA_MEMBERS],
+                 struct err *err)
+{
+	return divide(whole, division, NULL, parts, err);
+}
+
+int cross_divide_change(int64_t change, const struct cross_division *division, uint64_t chance,
+                        int64_t parts[LIMIT_REPLICA_MEMBERS], struct err *err)
+{
+	return divide(change, division, &chance, parts, err);
 }
 
 /* ---- Divisions ------------------------------------------------------------------------------------------------------- */
@@ -202,34 +245,42 @@ int cross_division_withdraw(struct cross_division *division, site_id site, struc
 
 /* ---- Bodies ---------------------------------------------------------------------------------------------------------- */
 
-static int divide_number(struct str text, const struct cross_division *division, uint32_t share, struct buf *out,
-                         struct err *err)
+struct way {
+	const struct cross_division *division;
+	uint32_t share;         /* whose part */
+	const uint64_t *chance; /* of a change; NULL: a whole is divided */
+};
+
+static int divide_number(struct str text, const struct way *way, struct buf *out, struct err *err)
 {
 	struct cross_number number;
 	int64_t parts[LIMIT_REPLICA_MEMBERS];
 	int code = cross_number_parse(text, &number, err);
 	if (code == 0)
-		code = cross_divide(number.units, division, parts, err);
+		code = divide(number.units, way->division, way->chance, parts, err);
 	if (code == 0)
-		cross_number_put((struct cross_number){parts[share], number.scale}, out);
+		cross_number_put((struct cross_number){parts[way->share], number.scale}, out);
 	return code;
 }
 
-static int divide_list(struct str text, const struct cross_division *division, uint32_t share, struct buf *out,
-                       struct err *err)
+static int divide_list(struct str text, const struct way *way, struct buf *out, struct err *err)
 {
 	struct cross_list list;
 	uint32_t *owners = NULL;
+	uint64_t room[LIMIT_REPLICA_MEMBERS];
 	int code = cross_list_read(text, &list, err);
 	if (code == 0) {
 		owners = calloc((size_t)list.count + 1, sizeof(*owners));
 		CHECK(owners != NULL);
-		code = cross_list_place(&list, division, owners, err);
+		code = apportion(list.count, way->division, way->chance, room, err);
+	}
+	if (code == 0) {
+		code = cross_list_place(&list, way->division, room, owners, err);
 	}
 	const char *separator = "";
 	buf_put_char(out, '[');
 	for (uint32_t i = 0; code == 0 && i < list.count; i++) {
-		if (owners[i] != share)
+		if (owners[i] != way->share)
 			continue;
 		buf_put(out, str_of(separator));
 		buf_put(out, list.elements[i]);
@@ -241,15 +292,15 @@ static int divide_list(struct str text, const struct cross_division *division, u
 	return code;
 }
 
-static int divide_field(struct str body, struct str pointer, const struct cross_place *place,
-                        const struct cross_division *division, uint32_t share, struct buf *out, struct err *err)
+static int divide_field(struct str body, struct str pointer, const struct cross_place *place, const struct way *way,
+                        struct buf *out, struct err *err)
 {
 	struct str value = str_make(body.at + place->at, place->length);
 	int code;
 	if (place->kind == GLUE_JSON_NUMBER)
-		code = divide_number(value, division, share, out, err);
+		code = divide_number(value, way, out, err);
 	else if (place->kind == GLUE_JSON_ARRAY)
-		code = divide_list(value, division, share, out, err);
+		code = divide_list(value, way, out, err);
 	else
 		code = err_set(err, ERR_INVALID, "only a number or a list can be divided");
 	return code ? err_context(err, code, "dividing " TEXT_NAME_FMT, TEXT_NAME(pointer)) : 0;
@@ -266,13 +317,13 @@ static void sort_places(const struct cross_place *places, uint32_t count, uint32
 	}
 }
 
-int cross_divide_body(struct str body, const struct cross_fields *fields, const struct cross_division *division,
-                      site_id site, struct buf *out, struct err *err)
+static int divide_body(struct str body, const struct cross_fields *fields, const struct way *way, struct buf *out,
+                       struct err *err)
 {
 	struct cross_place places[LIMIT_CROSS_FIELDS];
-	uint32_t order[LIMIT_CROSS_FIELDS], share = index_of(division, site);
+	uint32_t order[LIMIT_CROSS_FIELDS];
 	size_t before = out->length, copied = 0;
-	if (share == division->count)
+	if (way->share == way->division->count)
 		return err_set(err, ERR_NOT_FOUND, "this site has no part of it");
 	int code = cross_find(body, fields, places, err);
 	if (code)
@@ -289,7 +340,7 @@ int cross_divide_body(struct str body, const struct cross_fields *fields, const 
 			break;
 		}
 		buf_put(out, str_make(body.at + copied, place->at - copied));
-		code = divide_field(body, fields->pointers[order[i]], place, division, share, out, err);
+		code = divide_field(body, fields->pointers[order[i]], place, way, out, err);
 		copied = place->at + place->length;
 	}
 	if (code) {
@@ -298,4 +349,18 @@ int cross_divide_body(struct str body, const struct cross_fields *fields, const 
 	}
 	buf_put(out, str_make(body.at + copied, body.length - copied));
 	return 0;
+}
+
+int cross_divide_body(struct str body, const struct cross_fields *fields, const struct cross_division *division,
+                      site_id site, struct buf *out, struct err *err)
+{
+	struct way way = {division, index_of(division, site), NULL};
+	return divide_body(body, fields, &way, out, err);
+}
+
+int cross_divide_change_body(struct str body, const struct cross_fields *fields, const struct cross_division *division,
+                             site_id site, uint64_t chance, struct buf *out, struct err *err)
+{
+	struct way way = {division, index_of(division, site), &chance};
+	return divide_body(body, fields, &way, out, err);
 }

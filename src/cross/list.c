@@ -145,13 +145,12 @@ static uint32_t choose(uint64_t element, const struct cross_division *division, 
 	return best;
 }
 
-int cross_list_place(const struct cross_list *list, const struct cross_division *division, uint32_t *owners,
-                     struct err *err)
+int cross_list_place(const struct cross_list *list, const struct cross_division *division, uint64_t *room,
+                     uint32_t *owners, struct err *err)
 {
-	uint64_t room[LIMIT_REPLICA_MEMBERS];
-	int code = cross_apportion(list->count, division, room, err);
-	if (code || list->count == 0)
-		return code;
+	int code = 0;
+	if (list->count == 0)
+		return 0;
 	struct chooser *choosers = calloc(list->count, sizeof(*choosers));
 	CHECK(choosers != NULL);
 	struct buf canonical = {0};

@@ -117,7 +117,7 @@ static void what_was_divided_comes_together_again(void **state)
 	for (int i = 0; i < 500; i++) {
 		uint64_t weights[5] = {1 + next_random(&luck) % 3, next_random(&luck) % 9, next_random(&luck) % 2, 7, 1};
 		struct cross_division division = division_of(weights, 5);
-		struct buf body = {0}, texts[5] = {{0}}, whole = {0}, expected = {0};
+		struct buf body = {0}, texts[5] = {{0}}, whole = {0};
 		struct cross_part five[5];
 		uint32_t count = (uint32_t)(next_random(&luck) % 20);
 		int64_t size = (int64_t)(next_random(&luck) % 10000) - 5000;
@@ -143,7 +143,6 @@ static void what_was_divided_comes_together_again(void **state)
 			buf_free(&texts[k]);
 		buf_free(&body);
 		buf_free(&whole);
-		buf_free(&expected);
 	}
 }
 

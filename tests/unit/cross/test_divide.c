@@ -117,6 +117,45 @@ static void whole_shares_are_the_parts(void **state)
 	}
 }
 
+static void changes_add_up_and_are_fair_in_the_end(void **state)
+{
+	(void)state;
+	uint64_t luck = 6;
+	int64_t parts[LIMIT_REPLICA_MEMBERS], all[3] = {0};
+	for (int i = 0; i < 20000; i++) {
+		struct cross_division division = some_division(&luck, i % 3 ? 7 : INT64_MAX);
+		int64_t change = (int64_t)next_random(&luck) >> (i % 64);
+		__int128 sum = 0, weights = 0;
+		assert_int_equal(cross_divide_change(change, &division, next_random(&luck), parts, NULL), 0);
+		for (uint32_t k = 0; k < division.count; k++)
+			weights += division.shares[k].weight;
+		for (uint32_t k = 0; k < division.count; k++) {
+			sum += parts[k];
+			assert_true(division.shares[k].weight > 0 || parts[k] == 0);
+			if (i % 3 && (change >> 40 == 0 || change >> 40 == -1)) { /* within one unit of its share */
+				__int128 off = (__int128)change * division.shares[k].weight - (__int128)parts[k] * weights;
+				assert_true(off < weights && off > -weights);
+			}
+		}
+		assert_true(sum == change);
+	}
+	struct cross_division division = division_of((uint64_t[]){2, 1, 0}, 3);
+	for (int i = 0; i < 3000; i++) {
+		assert_int_equal(cross_divide_change(1, &division, next_random(&luck), parts, NULL), 0);
+		for (int k = 0; k < 3; k++)
+			all[k] += parts[k];
+	}
+	assert_in_range(all[0], 1900, 2100);
+	assert_int_equal(all[0] + all[1], 3000);
+	struct str pointer = STR("/by");
+	struct cross_fields fields = {&pointer, 1};
+	struct buf out = {0};
+	for (uint32_t k = 0; k < 3; k++)
+		assert_int_equal(cross_divide_change_body(STR("{\"by\":5}"), &fields, &division, 101 + k, 0, &out, NULL), 0);
+	assert_string_equal(buf_c(&out), "{\"by\":3}{\"by\":2}{\"by\":0}");
+	buf_free(&out);
+}
+
 static void nothing_to_divide_by_is_refused(void **state)
 {
 	(void)state;
@@ -226,6 +265,7 @@ int main(void)
 		cmocka_unit_test(a_change_moves_no_more_than_itself),
 		cmocka_unit_test(a_site_that_comes_only_takes_and_one_that_goes_only_gives),
 		cmocka_unit_test(whole_shares_are_the_parts),
+		cmocka_unit_test(changes_add_up_and_are_fair_in_the_end),
 		cmocka_unit_test(nothing_to_divide_by_is_refused),
 		cmocka_unit_test(tags_are_weights),
 		cmocka_unit_test(a_division_travels),
