@@ -154,9 +154,22 @@ static void collect(struct proxy_exchange *exchange, const struct http_head *hea
 	}
 }
 
+/* Most scopes say where one service runs, and nothing of others. */
+static bool may_matter(const struct proxy_exchange *exchange)
+{
+	const struct scope *scope = scope_lease_scope(exchange->lease);
+	enum scope_step_op op = scope_lease_plan(exchange->lease)->root->op;
+	bool others = false;
+	for (uint32_t i = 0; i < scope_entries_count(scope); i++) {
+		struct str service = scope_entry_service(scope, i);
+		others |= service.length > 0 && !str_equal(service, exchange->service->name);
+	}
+	return others || exchange->inner || op == SCOPE_ALL_OF || op == SCOPE_SPAN_OF;
+}
+
 int proxy_check_owner(struct proxy_exchange *exchange, const struct http_head *head)
 {
-	if (!exchange->state->config->glue)
+	if (!exchange->state->config->glue || !may_matter(exchange))
 		return 0;
 	struct proxy_asked *asked = arena_new(&exchange->arena, struct proxy_asked);
 	if (!recognise(exchange, head, asked))
