@@ -77,9 +77,13 @@ void proxy_attempt_end(struct proxy_attempt *attempt, enum proxy_attempt_state s
 	attempt->parser = NULL;
 }
 
+static int pieces_of(const struct proxy_attempt *attempt, struct iovec pieces[4]);
+
+/* Where a part of the request was not sent, the connection is of no use any more. */
 void proxy_attempt_done(struct proxy_attempt *attempt, bool reusable)
 {
-	if (attempt->link && reusable) {
+	struct iovec pieces[4];
+	if (attempt->link && reusable && pieces_of(attempt, pieces) == 0) {
 		proxy_link_give(attempt->link, true);
 		attempt->link = NULL;
 	}

@@ -24,11 +24,13 @@ class ListService(PlayedService):
         self.site = site
         self.answer = images()
         self.paths = []
+        self.bodies = []
         self.seen = []  # headers of each request
         super().__init__()
 
     def serve(self, handler, body):
         self.paths.append(handler.path)
+        self.bodies.append(body)
         self.seen.append(dict(handler.headers))
         answer = self.answer
         try:

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from demo_process import wait_for
+from demo_process import ask, wait_for
 from lists_lab import ALL, SITES, connect, images, read
 
 LONG = 400  # KiB of a list that is long enough for its answer to begin before it ends
@@ -59,6 +59,16 @@ def test_every_query_that_is_a_filter_goes_to_each(lab):
     fill(lab)
     assert lab.get("/images?name=x&owner=me").names == ["one", "two", "three"]
     assert all(service.paths == ["/images?name=x&owner=me"] for service in lab.sites.values())
+
+
+def test_a_body_goes_to_each(lab):
+    fill(lab)
+    url = lab.agents["Site1"].url("image") + "/images"
+    answer = ask(url, "GET", {"Scope": ALL, "Content-Type": "application/json"}, body=b'{"query": "all"}')
+    assert [each["name"] for each in answer.json["images"]] == ["one", "two", "three"]
+    assert all(service.bodies == [b'{"query": "all"}'] for service in lab.sites.values())
+    answer = ask(url, "GET", {"Scope": ALL}, body=b"x" * 100000)
+    assert answer.status == 413 and answer.problem["type"] == "body-too-long", answer
 
 
 @pytest.mark.parametrize("bad, reason", [
