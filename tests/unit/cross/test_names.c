@@ -485,6 +485,23 @@ static void a_new_prime_grants_nothing_until_all_are_there(void **state)
 	assert_int_equal(last_answer(1)->code, ERR_CONFLICT);
 }
 
+/* It may hear that a site is in its term before it hears what that one has. */
+static void a_site_is_ready_when_all_is_told(void **state)
+{
+	(void)state;
+	make(2, 2, "red");
+	cut[0] = true;
+	assert_int_equal(cross_container_drop(&list, id_of(0), NULL), 0);
+	cross_names_set(sites[1].names, container(), &list, now());
+	cross_names_tick(sites[1].names, now());
+	settle(); /* the other one knows the list, and has had no time to say anything by itself */
+	assert_int_equal(claim(1, 3, "red"), 0);
+	settle();
+	assert_int_equal(sites[1].answers_count, 0);
+	pass(2);
+	assert_int_equal(last_answer(1)->code, ERR_CONFLICT);
+}
+
 static void an_old_prime_is_not_believed(void **state)
 {
 	(void)state;
@@ -631,6 +648,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_rename_moves_the_name_in_one_step, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_next_site_becomes_prime_and_knows_all, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_new_prime_grants_nothing_until_all_are_there, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_site_is_ready_when_all_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_old_prime_is_not_believed, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_leaves_forgets, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_new_site_waits_until_all_know_it, setup, teardown),
