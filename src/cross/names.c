@@ -431,7 +431,7 @@ void cross_names_forget(struct cross_names *names, struct replica_id container, 
 	if (!it)
 		return;
 	claims_drop(names, container);
-	prime_drop(names, container, NULL);
+	prime_drop(names, container, NULL, NULL);
 	names_remove(names, CROSS_CONTAINERS, names_id_str(&container));
 	map_remove(&names->containers, names_id_str(&container));
 	free(it);

@@ -148,6 +148,7 @@ void container_adopt(struct cross_names *names, struct container *it, const stru
 	bool same_reign = was_in && it->list.since == list->since && it->list.sites[0].site == list->sites[0].site;
 	bool came_again = was_in && is_in && it->list.sites[before].joined != list->sites[after].joined;
 	it->known = known_after(it, list, same_reign && was_prime);
+	struct cross_container last = it->list;
 	it->ready = 0;
 	it->list = *list;
 	container_save(names, it);
@@ -156,7 +157,7 @@ void container_adopt(struct cross_names *names, struct container *it, const stru
 	else if (was_in && (!same_reign || came_again))
 		claims_anew(names, it, came_again);
 	if (was_prime)
-		prime_drop(names, it->id, container_is_prime(names, it) && same_reign ? it : NULL);
+		prime_drop(names, it->id, &last, container_is_prime(names, it) && same_reign ? it : NULL);
 	if (container_is_prime(names, it) && it->known != all_of(&it->list))
 		active_make(names, CROSS_CONTAINERS, names_id_str(&it->id));
 	hurry(names, it);

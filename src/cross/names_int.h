@@ -238,8 +238,9 @@ void claims_start(struct cross_names *names);
 void prime_claim(struct cross_names *names, struct container *it, site_id from, const struct claim_item *item);
 void prime_name_due(struct cross_names *names, struct active *active);
 void prime_rival_due(struct cross_names *names, struct active *active);
-/* Forgets entries: all, or those of sites that are not in the list. */
-void prime_drop(struct cross_names *names, struct replica_id container, const struct container *but);
+/* Forgets entries: all, or (`but`) those of sites that were in the list before and are not any more, or have come again since. */
+void prime_drop(struct cross_names *names, struct replica_id container, const struct cross_container *before,
+                const struct container *but);
 void prime_site_removed(struct cross_names *names, site_id site);
 void prime_start(struct cross_names *names);
 

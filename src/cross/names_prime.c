@@ -228,7 +228,19 @@ static bool is_of(struct cross_names *names, enum cross_table table, struct str 
 	return there;
 }
 
-void prime_drop(struct cross_names *names, struct replica_id container, const struct container *but)
+/* It was a site of the container before, and is, without having left it meanwhile. */
+static bool stays(const struct cross_container *before, const struct container *it, site_id site)
+{
+	uint32_t index = container_index(it, site);
+	for (uint32_t i = 0; i < before->count; i++) {
+		if (before->sites[i].site == site)
+			return index < it->list.count && it->list.sites[index].joined == before->sites[i].joined;
+	}
+	return false;
+}
+
+void prime_drop(struct cross_names *names, struct replica_id container, const struct cross_container *before,
+                const struct container *but)
 {
 	for (enum cross_table table = CROSS_NAMES; table <= CROSS_RIVALS; table++) {
 		struct buf keys = {0};
@@ -237,7 +249,7 @@ void prime_drop(struct cross_names *names, struct replica_id container, const st
 		for (struct reader reader = reader_of(buf_str(&keys)); names_keys_next(&reader, &key);) {
 			site_id site = 0;
 			bool kept;
-			if (!but || !is_of(names, table, key, &site, &kept) || container_index(but, site) == but->list.count)
+			if (!but || !is_of(names, table, key, &site, &kept) || !stays(before, but, site))
 				names_remove(names, table, key);
 		}
 		buf_free(&keys);
