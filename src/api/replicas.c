@@ -184,6 +184,20 @@ static void put_what(struct buf *out, const struct replica_op_view *view)
 		buf_put(out, STR("null"));
 }
 
+/* Of what is pending at this site: no other knows why. */
+static void put_reason(struct buf *out, const struct replica_op_view *view)
+{
+	struct buf text = {0};
+	buf_put(out, STR(",\"waits_for\":"));
+	put_id(out, view->waits_for);
+	buf_put(&text, STR("waits for "));
+	replica_id_put(view->waits_for, &text);
+	buf_put(&text,
+	        view->waits_unheard ? STR(", which is not at this site") : STR(", which is not made at this site yet"));
+	put_text(out, "reason", buf_str(&text));
+	buf_free(&text);
+}
+
 static void put_operation(struct buf *out, const struct engine_reply *reply, const struct replica_op_view *view)
 {
 	buf_put(out, STR("{\"id\":"));
@@ -202,6 +216,8 @@ static void put_operation(struct buf *out, const struct engine_reply *reply, con
 			buf_printf(out, ",\"status\":%d", view->members[i].status);
 		if (view->members[i].answer.length > 0)
 			put_text(out, "answer", view->members[i].answer);
+		if (view->waits && view->members[i].site == reply->self)
+			put_reason(out, view);
 		buf_put_char(out, '}');
 	}
 	buf_put_char(out, ']');

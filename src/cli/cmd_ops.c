@@ -158,7 +158,13 @@ static void put_answers(struct buf *out, const json_t *item)
 	json_t *member;
 	json_array_foreach(json_object_get(item, "members"), index, member)
 	{
-		struct str answer = cli_json_text(member, "answer");
+		struct str answer = cli_json_text(member, "answer"), reason = cli_json_text(member, "reason");
+		if (reason.length > 0) {
+			text_put_harmless(out, cli_json_text(member, "site"));
+			buf_put_char(out, ' ');
+			text_put_harmless(out, reason);
+			buf_put_char(out, '\n');
+		}
 		if (answer.length == 0)
 			continue;
 		buf_put(out, STR("The service at "));

@@ -230,25 +230,35 @@ static void wait_for(struct replica *replica, struct replica_id reference, struc
 	replica->waiters[replica->waiters_count++] = (struct waiter){reference, id};
 }
 
-bool references_are_here(struct replica *replica, struct replicant *r, const struct replica_request *request)
+enum reference references_look(struct replica *replica, const struct replicant *r, const struct replica_id *references,
+                               uint32_t count, struct replica_id *missing)
 {
-	for (uint32_t i = 0; i < request->references_count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		struct replicant *other;
-		struct replica_id id;
-		memcpy(&id, &request->references[i], sizeof(id));
-		if (id_equal(id, r->id))
+		memcpy(missing, &references[i], sizeof(*missing));
+		if (id_equal(*missing, r->id))
 			continue;
-		int code = replicant_resolve(replica, id, &other);
+		if (replicant_resolve(replica, *missing, &other) != 0)
+			return REFERENCE_UNKNOWN;
 		/* What is gone, or was rejected here, will not come: who refers to it is rejected as well, for all to see. What lies
 		 * elsewhere is found by its meta-id. */
-		bool here = code == 0 && (other->kind != REPLICANT_LIVE || own_report(other)->created ||
-		                          lane_is_refused(other) || is_witness(other));
+		bool here = other->kind != REPLICANT_LIVE || own_report(other)->created || is_witness(other) ||
+		            (lane_is_refused(other) && !lane_comes_back(other));
 		if (here)
 			continue;
-		wait_for(replica, code == 0 ? other->id : id, r->id);
-		return false;
+		*missing = other->id;
+		return REFERENCE_AWAITED;
 	}
-	return true;
+	return REFERENCE_HERE;
+}
+
+bool references_are_here(struct replica *replica, struct replicant *r, const struct replica_request *request)
+{
+	struct replica_id missing;
+	if (references_look(replica, r, request->references, request->references_count, &missing) == REFERENCE_HERE)
+		return true;
+	wait_for(replica, missing, r->id);
+	return false;
 }
 
 /* Of a user's operation, which does not wait: whatever it refers to that is known here was issued, so that it comes to the others too. */

@@ -303,6 +303,21 @@ static int judge_withheld(struct replica *replica, struct replicant *r, uint32_t
 	return 0;
 }
 
+/* A state, or another replace, that had seen it was rejected. Nobody can say whether that had its effect before: what is repeated, as its answer was
+ * lost, may be refused at last. It would be there twice if this one were run now; if the other one is run again, this one need not be. */
+static bool is_in_what_was_refused(struct replicant *r, const struct op *op)
+{
+	for (uint32_t i = 0; i < r->steps_count; i++) {
+		const struct op *other = op_find(r, r->steps[i].member, r->steps[i].number);
+		const struct exception *exception = report_exception(own_report(r), other->member, other->number);
+		bool undecided = exception && exception->state != EXCEPTION_DISMISSED;
+		if (r->steps[i].how == ORDER_REJECTED && undecided && other->effect == ORDER_REPLACE &&
+		    other->facet == op->facet && other->seen[op->member] >= op->number)
+			return true;
+	}
+	return false;
+}
+
 static int judge_issued(struct replica *replica, struct replicant *r, uint32_t member, uint32_t number,
                         enum replica_verdict verdict, struct err *err)
 {
@@ -315,10 +330,14 @@ static int judge_issued(struct replica *replica, struct replicant *r, uint32_t m
 		return err_set(err, ERR_INVALID, "without its copy this site is no member: retry it, or drop the site");
 	bool doubt = step->how == ORDER_DOUBT;
 	const struct op *op = op_find(r, member, number);
-	if (verdict == REPLICA_HAPPENED && op_is_state(op))
+	if (verdict == REPLICA_HAPPENED && op->effect == ORDER_REPLACE && op_makes(r, op))
 		return err_set(err, ERR_INVALID,
 		               "it was to be made anew, and nobody knows its id here: delete what was made, if anything was, "
 		               "and retry it");
+	if (verdict == REPLICA_RETRY && doubt && op->effect == ORDER_RELATIVE && is_in_what_was_refused(r, op))
+		return err_set(
+			err, ERR_CONFLICT,
+			"a later operation that sets all of it, and may contain this one, was rejected here: decide on that first");
 	/* The others would forget it before they heard of that. */
 	if (verdict == REPLICA_DISMISS && op->effect == ORDER_DELETE && r->task.what == TASK_FIRST)
 		return err_set(err, ERR_CONFLICT, "a user's operation is being executed: say so again when it is over");

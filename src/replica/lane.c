@@ -257,9 +257,9 @@ bool lane_is_refused(const struct replicant *r)
 bool lane_is_made_in_doubt(const struct replicant *r)
 {
 	for (uint32_t i = 0; i < r->steps_count; i++)
-		if (r->steps[i].how == ORDER_DOUBT && op_is_state(op_find(r, r->steps[i].member, r->steps[i].number)))
+		if (r->steps[i].how == ORDER_DOUBT && op_makes(r, op_find(r, r->steps[i].member, r->steps[i].number)))
 			return true;
-	return has_step(r, ORDER_CREATE, ORDER_DOUBT);
+	return false;
 }
 
 static struct submission *queue_pop(struct replicant *r)

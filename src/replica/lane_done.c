@@ -226,6 +226,11 @@ bool lane_deletes(struct replicant *r)
 	return deletes;
 }
 
+bool lane_comes_back(struct replicant *r)
+{
+	return r->gone && !own_report(r)->created && !lane_deletes(r);
+}
+
 void lane_next(struct replicant *r, struct order_next *next)
 {
 	struct arena arena;

@@ -159,6 +159,20 @@ static int look_at_lost(struct replica *replica, const struct replicant *alias, 
 	return 0;
 }
 
+/* It would wait for ever for what has no copy here: so that is shown. */
+static void look_at_references(struct replica *replica, const struct replicant *r, const struct replica_id *references,
+                               uint32_t count, struct replica_op_view *view)
+{
+	bool pending = false;
+	for (uint32_t i = 0; i < view->members_count; i++)
+		pending |= view->members[i].site == r->members[r->self].site && view->members[i].state == REPLICA_PENDING;
+	if (!pending)
+		return;
+	enum reference found = references_look(replica, r, references, count, &view->waits_for);
+	view->waits = found != REFERENCE_HERE;
+	view->waits_unheard = found == REFERENCE_UNKNOWN;
+}
+
 int replica_look_op(struct replica *replica, struct arena *arena, struct replica_op_id id, struct replica_op_view *view)
 {
 	struct replicant *r;
@@ -188,10 +202,15 @@ int replica_look_op(struct replica *replica, struct arena *arena, struct replica
 	view->merges = (row.flags & OP_MERGE) && row.request.references_count == 1;
 	if (view->merges)
 		memcpy(&view->merged, row.request.references, sizeof(view->merged));
+	uint32_t references_count = view->merges ? 0 : row.request.references_count;
+	struct replica_id *references = arena_array(arena, struct replica_id, references_count + 1);
+	if (references_count > 0)
+		memcpy(references, row.request.references, references_count * sizeof(*references));
 	if (id.number & REPLICA_WITHHELD)
 		look_at_withheld(r, view);
 	else
 		look_at_states(arena, r, op_find(r, member, id.number), view);
+	look_at_references(replica, r, references, references_count, view);
 	replicants_trim(replica);
 	return 0;
 }

@@ -264,7 +264,18 @@ static bool is_missing(struct replicant *r, const struct op *op, const struct re
 	const struct report *own = own_report(r);
 	return r->task.kind == REPLICA_RUN && op_is_state(op) && outcome->kind == REPLICA_REFUSED &&
 	       (outcome->status == 404 || outcome->status == 410) &&
-	       ((own->created && own->local_id_bytes > 0) || (r->gone && !lane_deletes(r))) && !lane_is_made_in_doubt(r);
+	       ((own->created && own->local_id_bytes > 0) || lane_comes_back(r)) && !lane_is_made_in_doubt(r);
+}
+
+/* There is nothing that could be known by the id that it had. */
+static void make_anew(struct replica *replica, struct replicant *r)
+{
+	struct report *own = own_report(r);
+	r->report_dirty |= own->created;
+	r->gone = true;
+	own->created = false;
+	local_clear(replica, r);
+	go_on_as(replica, r, REPLICA_RUN_ANEW);
 }
 
 /* The host may know when it is worth to try again. */
@@ -285,7 +296,7 @@ static void take_delivered(struct replica *replica, struct replicant *r, const s
 	bool repeatable = task_is_repeatable(&r->task, op);
 	bool refused = outcome->kind == REPLICA_REFUSED || outcome->kind == REPLICA_CREDENTIAL;
 	if (is_missing(r, op, outcome)) {
-		go_on_as(replica, r, REPLICA_RUN_ANEW);
+		make_anew(replica, r);
 	} else if (outcome->kind == REPLICA_ACCEPTED || (!asked && is_gone_already(op, outcome))) {
 		done(replica, r, ORDER_DONE, outcome);
 	} else if (refused && !asked) {

@@ -400,6 +400,10 @@ struct replica_op_view {
 	struct replica_op_id superseded_by; /* number 0: by none. Of what became an alias: what it became, or the merge */
 	bool merges;                        /* two replicants of one natural name became one: */
 	struct replica_id merged;           /* this one is an alias since */
+	/* Pending at this site, and it refers to what is not here: */
+	bool waits;
+	bool waits_unheard; /* nobody has told this site of it: perhaps it has no copy here */
+	struct replica_id waits_for;
 	struct {
 		site_id site;
 		enum replica_member_state state;

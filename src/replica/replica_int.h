@@ -238,7 +238,7 @@ static inline bool task_asks(const struct task *task)
 	return task->kind == REPLICA_INQUIRE || task->kind == REPLICA_INQUIRE_ANEW;
 }
 
-/* The item as a member has given it to all; its files are others, behind it. Only where it was made anew can it be in doubt. */
+/* The item as a member has given it to all; its files are others, behind it. */
 static inline bool op_is_state(const struct op *op)
 {
 	return (op->flags & OP_REPAIR) && op->facet == 0;
@@ -355,6 +355,13 @@ static inline struct str id_str(const struct replica_id *id)
 static inline bool is_witness(const struct replicant *r)
 {
 	return r->members[r->self].witness;
+}
+
+/* Running it here makes the item: a create, or a replace where there is none. Nobody could say by which id if its outcome is lost. */
+static inline bool op_makes(const struct replicant *r, const struct op *op)
+{
+	bool sets = op->effect == ORDER_REPLACE && op->facet == 0;
+	return op->effect == ORDER_CREATE || (sets && !r->members[r->self].report.created);
 }
 
 static inline struct report *own_report(struct replicant *r)
@@ -510,7 +517,8 @@ void lane_order(struct replicant *r);
 void lane_trim(struct replicant *r, const uint32_t *base);
 void lane_raise_handled(struct replicant *r);
 void lane_next(struct replicant *r, struct order_next *next);
-bool lane_deletes(struct replicant *r); /* some delete counts here */
+bool lane_comes_back(struct replicant *r); /* it was here, and is to be made anew */
+bool lane_deletes(struct replicant *r);    /* some delete counts here */
 void lane_step(struct replicant *r, const struct task *task, enum order_done how);
 void lane_append(struct replicant *r, const struct op *op); /* one of ours, done */
 void lane_settle(struct replicant *r);
@@ -740,6 +748,10 @@ bool name_is_in_the_making(struct replica *replica, const struct replicant *r); 
 void name_wait(struct replica *replica, const struct replicant *other, const struct replicant *r);
 /* The service has refused a create: for its name? */
 void name_refused(struct replica *replica, struct replicant *r);
+enum reference { REFERENCE_HERE, REFERENCE_AWAITED, REFERENCE_UNKNOWN };
+/* Whether all of them are here; else of the first that is not: it is to be made here, or nobody has told this site of it. */
+enum reference references_look(struct replica *replica, const struct replicant *r, const struct replica_id *references,
+                               uint32_t count, struct replica_id *missing);
 bool references_are_here(struct replica *replica, struct replicant *r, const struct replica_request *request);
 bool references_are_certain(struct replica *replica, const struct replicant *r, const struct replica_request *request);
 void references_wake(struct replica *replica, const struct replicant *r);

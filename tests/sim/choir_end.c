@@ -97,6 +97,8 @@ static struct issued issued_of(struct choir *choir, struct choir_site *it, const
 	CHECK(issued.ops != NULL && issued.without != NULL && issued.sequence != NULL);
 	bool leaving;
 	uint32_t members = of->forced ? choir_members_now(choir, of, &leaving) : 0;
+	if (of->forced && members == 0)
+		members = ~of->forced; /* it is gone, too */
 	*standing = (struct standing){0};
 	for (uint32_t i = 0; i < of->ops_count; i++) {
 		/* Who was forced out had it alone. */
@@ -345,6 +347,11 @@ static bool check_replicant(const struct lack *lack, const struct choir_replican
 	for (uint32_t i = 0; i < of->members_count; i++) {
 		struct choir_site *it = &choir->sites[of->members[i]];
 		if (members != 0 && !(members >> it->number & 1)) {
+			if (!check_stranger(lack, it, of))
+				return false;
+			continue;
+		}
+		if (members == 0 && of->forced >> it->number & 1) {
 			if (!check_stranger(lack, it, of))
 				return false;
 			continue;

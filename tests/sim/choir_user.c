@@ -464,10 +464,26 @@ static bool is_waited_for(const struct choir *choir, struct choir_site *it, cons
 	return choir->healed && stuck;
 }
 
-/* A create, or a state that makes it anew. */
-static bool makes(const struct choir_op *op)
+static bool has_id(struct choir_site *it, struct replica_id id)
 {
-	return op->request.verb == CHOIR_CREATE || (op->repair && op->facet == 0);
+	struct arena arena;
+	struct replica_view view;
+	bool found = false;
+	sim_alloc_account(&it->bytes);
+	arena_init(&arena, 0);
+	int status = replica_look(it->replica, &arena, id, &view);
+	for (uint32_t i = 0; status == 0 && i < view.members_count; i++)
+		found |= view.members[i].site == it->id && view.members[i].local_id.length > 0;
+	arena_free(&arena);
+	sim_alloc_account(NULL);
+	return found;
+}
+
+/* A create, or a PUT that makes it, or makes it anew. */
+static bool makes(struct choir *choir, struct choir_site *it, const struct choir_op *op)
+{
+	bool put = op->request.verb == CHOIR_PUT;
+	return op->request.verb == CHOIR_CREATE || (put && !has_id(it, choir->replicants[op->request.replicant].id));
 }
 
 /* In doubt. Someone looks into the service, and says what is true. What makes it cannot be said to have happened, as nobody
@@ -481,7 +497,7 @@ static enum replica_verdict decide(struct choir *choir, struct choir_site *it, c
 		bool lets_be = dice < (is_waited_for(choir, it, op) ? 50 : 10);
 		return op->request.poison >> it->number & 1 && lets_be ? REPLICA_DISMISS : REPLICA_RETRY;
 	}
-	if (makes(op))
+	if (makes(choir, it, op))
 		return REPLICA_RETRY;
 	if (token->effect[it->number])
 		return REPLICA_HAPPENED;
@@ -501,6 +517,7 @@ static void judge(struct choir *choir, struct choir_site *it, struct replica_op_
 	static const char *const verdicts[] = {"retry", "happened", "dismiss"};
 	struct err err = {0};
 	enum replica_verdict verdict = decide(choir, it, op, state);
+	bool made = makes(choir, it, op);
 	struct choir_token *token = choir_token(choir, op->request.token);
 	char label[32];
 	choir_label(choir, id, label);
@@ -514,7 +531,7 @@ static void judge(struct choir *choir, struct choir_site *it, struct replica_op_
 	/* Whose word is not taken does nothing: the agent is just asking the service about it. */
 	if (status == 0 && verdict == REPLICA_DISMISS)
 		token->dismissed[it->number] = true;
-	if (status == 0 && state == REPLICA_IN_DOUBT && makes(op))
+	if (status == 0 && state == REPLICA_IN_DOUBT && made)
 		take_away(it, op->request.replicant);
 	if (status != 0 && status != ERR_CONFLICT) /* that is: it is being looked into already */
 		choir_violation(choir, op->request.replicant, "s%" PRIu32 ": a verdict on %s is refused: %s", it->number, label,

@@ -13,8 +13,8 @@ struct settings {
 	struct choir_options choir;
 	struct sim_runner runner;
 	bool varies;
+	bool loses; /* in every world, deletes of some descriptions */
 	bool faults_given;
-	bool losing_given;
 	const char *kinds;
 	const char *types;
 };
@@ -62,7 +62,7 @@ static void put_command(void *context, struct buf *out)
 		buf_printf(out, " --placed");
 	if (settings->varies) {
 		buf_printf(out, " --vary%s%s%s", choir->rivals ? " --rivals" : "", choir->names ? " --names" : "",
-		           settings->losing_given ? " --losing-deletes" : "");
+		           settings->loses ? " --losing-deletes" : "");
 		return;
 	}
 	buf_printf(out, " --replicants %" PRIu32 " --actions %" PRIu32 " --loss %g%s%s%s%s", choir->replicants,
@@ -173,10 +173,10 @@ static void prepare(void *context, uint32_t number)
 {
 	struct settings *settings = context;
 	settings->choir.seed += number > 0;
-	settings->choir.losing_deletes = settings->losing_given; /* whatever the seed before this one drew */
+	settings->choir.losing_deletes = settings->loses;
 	if (settings->varies)
 		choir_options_vary(&settings->choir);
-	settings->choir.losing_deletes |= settings->losing_given;
+	settings->choir.losing_deletes |= settings->loses;
 	settings->runner.lists[0].count = settings->choir.faults;
 	settings->runner.lists[1].count = settings->choir.replicants + settings->choir.actions;
 }
@@ -286,7 +286,7 @@ static void set(struct settings *settings, int option, const char *value)
 	case OPTION_LOSS: choir->weather.loss = sim_option_share(value); break;
 	case OPTION_NAMES: choir->names = true; break;
 	case OPTION_RIVALS: choir->rivals = true; break;
-	case OPTION_LOSING: settings->losing_given = true; break;
+	case OPTION_LOSING: settings->loses = true; break;
 	case OPTION_WILD: choir->wild = true; break;
 	case OPTION_WEAK: choir->weak = true; break;
 	case OPTION_MEMBERS: choir->members = true; break;

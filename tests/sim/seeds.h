@@ -160,4 +160,10 @@ static const struct sim_named_seed choir_named_losing[] = {
 	{"in a check: what is withheld has given up its number, and wins against no delete", 13366, 200},
 };
 
+/* The same with members that come and go: cheops-sim-replica --vary --members --seed SEED --steps STEPS. */
+static const struct sim_named_seed choir_named_members[] = {
+	{"a state had its effect, unheard, and was refused when it was repeated: what it contained was run once more", 1114,
+     200},
+};
+
 #endif

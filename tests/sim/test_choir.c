@@ -356,6 +356,8 @@ static void test_runs_that_failed_once(void **state)
 	          &(struct choir_options){.placed = true});
 	run_named(choir_named_losing, sizeof(choir_named_losing) / sizeof(choir_named_losing[0]),
 	          &(struct choir_options){.losing_deletes = true});
+	run_named(choir_named_members, sizeof(choir_named_members) / sizeof(choir_named_members[0]),
+	          &(struct choir_options){.members = true});
 }
 
 int main(void)

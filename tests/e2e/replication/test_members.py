@@ -198,6 +198,31 @@ def test_what_it_refers_to_is_found_at_the_new_site(demo, replicant):
     assert there["image"] == local and local != image
 
 
+def test_what_refers_to_nothing_here_says_so(demo, cheops):
+    """A server at three sites refers to an image at two of them: the third never heard of it."""
+    image = ask(front(demo, "Site1", "/images", "image"), "POST", {"Scope": "Site1 & Site2"}, json_body={"name": "two only"}).json["id"]
+    wait_everywhere(demo, f"/images/{image}", {"name": "two only"}, ("Site1", "Site2"), "image")
+    made = ask(front(demo, "Site1", "/servers", "compute"), "POST", {"Scope": "Site1 & Site2 & Site3"},
+               json_body={"name": "waits", "image": image})
+    assert made.status == 201, made
+    server, operation = made.json["id"], made.header("Cheops-Operation")
+    wait_everywhere(demo, f"/servers/{server}", {"name": "waits"}, ("Site1", "Site2"), "compute")
+
+    def shown():
+        answer = ask(f"http://{address(demo, 'Site3')}/cheops/v1/operations/{operation}")
+        return next(each for each in answer.json["members"] if each["site"] == "Site3") if answer.status == 200 else None
+
+    wait_for(shown, "the operation at Site3")
+    assert shown()["state"] == "pending" and shown()["waits_for"] == image
+    assert shown()["reason"] == f"waits for {image}, which is not at this site"
+    told = cheops("ops", "get", operation, "--api", address(demo, "Site3"))
+    assert f"Site3 waits for {image}, which is not at this site" in told.out, told
+    # Nobody else knows why.
+    elsewhere = ask(f"http://{address(demo, 'Site1')}/cheops/v1/operations/{operation}").json
+    assert all("reason" not in each for each in elsewhere["members"])
+    assert get(demo, "Site3", f"/servers/{server}", "compute").status == 404
+
+
 class GuardedByThree(Guarded):
     sites = ("Site1", "Site2", "Site3")
 

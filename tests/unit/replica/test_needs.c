@@ -111,6 +111,15 @@ static void test_reference(void **state)
 	world_go(world, 100 * SECOND);
 	assert_int_equal(world_item(world, 0, 1)->value, 5);
 	assert_int_equal(world_item(world, 1, 1)->value, 1);
+	struct arena arena;
+	struct replica_op_view view;
+	struct replica_op_id op = {world_id(1), world->sites[0].id, 2};
+	arena_init(&arena, 0);
+	assert_int_equal(replica_look_op(world->sites[1].replica, &arena, op, &view), 0);
+	assert_true(view.waits && !view.waits_unheard && memcmp(&view.waits_for, &image, sizeof(image)) == 0);
+	assert_int_equal(replica_look_op(world->sites[0].replica, &arena, op, &view), 0);
+	assert_false(view.waits);
+	arena_free(&arena);
 	/* Also over a restart. When it is there, the other one goes on at once. */
 	world_crash(world, 1);
 	world_start(world, 1);
@@ -122,6 +131,38 @@ static void test_reference(void **state)
 	assert_int_equal(world_item(world, 1, 1)->value, 5);
 	assert_int_equal(world->sites[1].runs, runs + 2);
 	assert_rows(world, REPLICA_OPERATIONS, 0);
+	world_free(world);
+}
+
+/* It has no copy at the third site, which says so. When it gets one, the other goes on. */
+static void test_reference_to_what_is_elsewhere(void **state)
+{
+	(void)state;
+	struct world *world = world_new(3);
+	struct arena arena;
+	struct replica_op_view view;
+	struct replica_id image = world_id(2);
+	world_create(world, 0, 1, 7, "create 1");
+	world_create(world, 0, 2, 3, "create 2");
+	world_go(world, 10 * SECOND);
+	refer(world, 0, 1, &image);
+	world_go(world, 100 * SECOND);
+	assert_int_equal(world_item(world, 1, 1)->value, 5);
+	assert_int_equal(world_item(world, 2, 1)->value, 1);
+	struct replica_op_id op = {world_id(1), world->sites[0].id, 2};
+	arena_init(&arena, 0);
+	assert_int_equal(replica_look_op(world->sites[2].replica, &arena, op, &view), 0);
+	assert_true(view.waits && view.waits_unheard && memcmp(&view.waits_for, &image, sizeof(image)) == 0);
+	world_crash(world, 2);
+	world_start(world, 2);
+	world_go(world, 10 * SECOND);
+	world_extend(world, 0, 2, 2);
+	world_go(world, 100 * SECOND);
+	assert_int_equal(world_item(world, 2, 1)->value, 5);
+	assert_int_equal(replica_look_op(world->sites[2].replica, &arena, op, &view), 0);
+	assert_false(view.waits);
+	assert_rows(world, REPLICA_OPERATIONS, 0);
+	arena_free(&arena);
 	world_free(world);
 }
 
@@ -581,6 +622,7 @@ int main(void)
 		cmocka_unit_test(test_blob_after_restart),
 		cmocka_unit_test(test_site_removed_with_a_body),
 		cmocka_unit_test(test_reference),
+		cmocka_unit_test(test_reference_to_what_is_elsewhere),
 		cmocka_unit_test(test_reference_to_rejected),
 		cmocka_unit_test(test_reference_in_doubt),
 		cmocka_unit_test(test_key),
