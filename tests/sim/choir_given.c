@@ -31,6 +31,8 @@ static struct given collect(struct choir *choir, const struct choir_site *it, co
 		const struct choir_token *token = choir_token(choir, op->request.token);
 		if (!choir_saw(given, op) || (op->member == given->member && op->number == given->number))
 			continue;
+		if (op->effect == ORDER_ADOPT)
+			continue; /* to the order, a copy for a new member is nothing */
 		bool rejected = token->rejected[it->number];
 		all.unclear |= op->effect == ORDER_DELETE || (rejected && token->ran[it->number]);
 		all.without[all.count] = token->dismissed[it->number] && !token->effect[it->number];

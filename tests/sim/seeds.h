@@ -162,6 +162,7 @@ static const struct sim_named_seed choir_named_losing[] = {
 
 /* The same with members that come and go: cheops-sim-replica --vary --members --seed SEED --steps STEPS. */
 static const struct sim_named_seed choir_named_members[] = {
+	{"in a check: a copy for a new member was taken for a create that makes all anew", 2580, 200},
 	{"a state had its effect, unheard, and was refused when it was repeated: what it contained was run once more", 1114,
      200},
 };
