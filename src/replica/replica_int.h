@@ -529,7 +529,7 @@ bool lane_is_deleted(struct replicant *r);
 bool lane_lacks(struct replicant *r, bool undecided);
 bool lane_is_refused(const struct replicant *r);       /* its create was rejected here */
 bool lane_is_made_in_doubt(const struct replicant *r); /* or was made anew so */
-bool lane_is_redoing(struct replicant *r); /* a person wants something run again, and that is still due */
+bool lane_is_redoing(struct replicant *r);             /* a person wants something run again, and that is still due */
 bool lane_is_let_go(struct replicant *r);              /* it is deleted but for here, where a person let it be */
 bool lane_is_closed(struct replicant *r);
 bool lane_ends_deleted(struct replicant *r); /* as soon as all that is known has been run */

@@ -176,7 +176,6 @@ static void prepare(void *context, uint32_t number)
 	settings->choir.losing_deletes = settings->loses;
 	if (settings->varies)
 		choir_options_vary(&settings->choir);
-	settings->choir.losing_deletes |= settings->loses;
 	settings->runner.lists[0].count = settings->choir.faults;
 	settings->runner.lists[1].count = settings->choir.replicants + settings->choir.actions;
 }

@@ -334,12 +334,14 @@ static void assert_all_are_met(struct life *life, const unsigned *now)
 	assert_int_equal(met_count, expected);
 }
 
-static void like_a_model(uint64_t luck)
+/* `through`: rows go into the session at once, as they do where the store may use little. */
+static void like_a_model(uint64_t luck, bool through)
 {
 	struct life life;
 	unsigned now[KEYS] = {0}, durable[KEYS] = {0}; /* 0: no row */
 	life_new(&life);
 	life_begin(&life);
+	life.engine.behind.on = !through;
 	for (unsigned step = 1; step <= STEPS; step++) {
 		unsigned key = (unsigned)(draw(&luck) % KEYS), what = (unsigned)(draw(&luck) % 100);
 		enum replica_table table = table_of(key);
@@ -361,6 +363,7 @@ static void like_a_model(uint64_t luck)
 		} else {
 			life_crash(&life);
 			life_begin(&life);
+			life.engine.behind.on = !through;
 			memcpy(now, durable, sizeof(now));
 		}
 		snprintf(row, sizeof(row), "%u", now[key]);
@@ -374,7 +377,7 @@ static void any_order(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= SEEDS; seed++)
-		like_a_model(seed * 0x9e3779b97f4a7c15U);
+		like_a_model(seed * 0x9e3779b97f4a7c15U, seed % 3 == 0);
 }
 
 int main(void)
