@@ -173,8 +173,10 @@ void engine_sieve_add(struct engine *engine, uint32_t table, struct str key)
 
 static int add_stored(struct engine *engine, struct store_session *session, uint32_t table)
 {
+	enum { COOL_ROWS = 1 << 16 };
 	struct store_cursor *cursor;
 	struct store_row row;
+	uint32_t rows = 0;
 	int code = store_scan(session, &(struct store_range){.table = table, .index = -1}, &cursor, NULL);
 	if (code)
 		return code;
@@ -183,7 +185,10 @@ static int add_stored(struct engine *engine, struct store_session *session, uint
 		                                                                       : store_next(cursor, &row, NULL);
 		if (code > 0)
 			engine_sieve_add(engine, table, row.key);
+		if (code > 0 && ++rows % COOL_ROWS == 0)
+			store_cool(engine->store); /* all of the file is read, once: it is not to stay */
 	} while (code > 0);
+	store_cool(engine->store);
 	store_cursor_free(cursor);
 	return code;
 }

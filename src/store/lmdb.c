@@ -30,10 +30,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <lmdb.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 struct lmdb;
@@ -355,6 +358,33 @@ static int lmdb_usage(void *context, struct store_usage *usage, struct err *err)
 	return code ? refuse(lmdb, code, err) : 0;
 }
 
+/* The map is the file, shared and read-only: pages that are let go are read again from the kernel's cache when they are wanted. LMDB does
+ * not say where its map is; the kernel does. */
+static void lmdb_cool(void *context)
+{
+	struct lmdb *lmdb = context;
+	struct stat file;
+	int fd;
+	FILE *maps = fopen("/proc/self/maps", "re");
+	if (!maps)
+		return;
+	char line[512];
+	bool known = mdb_env_get_fd(lmdb->env, &fd) == 0 && fstat(fd, &file) == 0;
+	while (known && fgets(line, sizeof(line), maps)) {
+		uintptr_t start, end;
+		unsigned major_number, minor_number;
+		uint64_t inode;
+		char may[5];
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %*s %x:%x %" SCNu64, &start, &end, may, &major_number,
+		           &minor_number, &inode) != 6)
+			continue;
+		bool same = inode == file.st_ino && makedev(major_number, minor_number) == file.st_dev;
+		if (same && may[1] == '-' && may[3] == 's')
+			(void)madvise((void *)start, end - start, MADV_DONTNEED);
+	}
+	fclose(maps);
+}
+
 static void lmdb_close(void *context)
 {
 	struct lmdb *lmdb = context;
@@ -456,6 +486,7 @@ int engine_open_lmdb(struct store_engine *engine, const struct store_options *op
 		.cursor_next = lmdb_cursor_next,
 		.cursor_close = lmdb_cursor_close,
 		.usage = lmdb_usage,
+		.cool = lmdb_cool,
 	};
 	return 0;
 }

@@ -503,3 +503,9 @@ int store_usage(struct store *store, struct store_usage *usage, struct err *err)
 	usage->commits = state.commits;
 	return code ? code : store->engine.usage(store->engine.context, usage, err);
 }
+
+void store_cool(struct store *store)
+{
+	if (store->engine.cool)
+		store->engine.cool(store->engine.context);
+}

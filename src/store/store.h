@@ -132,6 +132,10 @@ struct store_usage {
 
 int store_usage(struct store *store, struct store_usage *usage, struct err *err);
 
+/* Who has read much of it says so: what is in memory of the file need not stay there for this process. Any thread, also while others
+ * read; what they have of rows stays good. */
+void store_cool(struct store *store);
+
 /* Memory only. The next commit fails with that code, and nothing of it is there. */
 void store_memory_fail_next(struct store *store, int code);
 /* Memory only. Commits are not durable until store_memory_sync(); a crash goes back to some commit since then, which

@@ -40,6 +40,7 @@ struct store_engine {
 	int (*cursor_next)(void *cursor, struct engine_entry *entry, struct err *err);
 	void (*cursor_close)(void *cursor);
 	int (*usage)(void *context, struct store_usage *usage, struct err *err); /* bytes only */
+	void (*cool)(void *context); /* what was read need not stay in memory; NULL: it lies nowhere else */
 };
 
 int engine_open_lmdb(struct store_engine *engine, const struct store_options *options, struct err *err);

@@ -515,6 +515,54 @@ static void a_copy_can_be_made_while_it_is_written(void **state)
 	folder_remove(copy);
 }
 
+/* ---- What of it is in memory ----------------------------------------------------------------------------------------- */
+
+/* Of files, in this process; in KiB. */
+static long mapped_kb(void)
+{
+	char line[128];
+	long found = -1;
+	FILE *status = fopen("/proc/self/status", "r");
+	assert_non_null(status);
+	while (fgets(line, sizeof(line), status))
+		sscanf(line, "RssFile: %ld kB", &found);
+	fclose(status);
+	assert_true(found >= 0);
+	return found;
+}
+
+static void what_was_read_need_not_stay_in_memory(void **state)
+{
+	enum { ROWS = 256, ROW_BYTES = 32 << 10 };
+	(void)state;
+	static char text[ROW_BYTES];
+	char folder[64], key[16];
+	struct store *store;
+	folder_make(folder);
+	assert_int_equal(open_folder(&store, folder, &plain_schema, NULL), 0);
+	memset(text, 'x', sizeof(text));
+	struct store_session *session = begin_write(store);
+	for (int i = 0; i < ROWS; i++) {
+		snprintf(key, sizeof(key), "%d", i);
+		assert_int_equal(store_put(session, PLAIN, str_of(key), str_make(text, sizeof(text)), NULL), 0);
+	}
+	commit(session);
+	session = begin_read(store);
+	struct str first, row;
+	assert_int_equal(store_get(session, PLAIN, STR("0"), &first, NULL), 0);
+	for (int i = 0; i < ROWS; i++) {
+		snprintf(key, sizeof(key), "%d", i);
+		assert_int_equal(store_get(session, PLAIN, str_of(key), &row, NULL), 0);
+	}
+	long before = mapped_kb();
+	store_cool(store);
+	assert_true(mapped_kb() <= before - ROWS * ROW_BYTES / 1024 / 2);
+	assert_true(str_equal(first, str_make(text, sizeof(text)))); /* who has a row still has it */
+	store_abort(session);
+	store_close(store);
+	folder_remove(folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -532,6 +580,7 @@ int main(void)
 		cmocka_unit_test(too_large_a_bound_is_told),
 		cmocka_unit_test(a_copy_is_a_store),
 		cmocka_unit_test(a_copy_can_be_made_while_it_is_written),
+		cmocka_unit_test(what_was_read_need_not_stay_in_memory),
 	};
 	return cmocka_run_group_tests_name("store disk", tests, NULL, NULL);
 }
