@@ -282,6 +282,7 @@ static int check_reload(const struct proxy_config *before, const struct proxy_co
 struct engine_wares {
 	struct proxy_config *config;
 	struct proxy_gate *gate;
+	struct proxy_carriage carriage;
 	struct engine_service services[LIMIT_AGENT_SERVICES];
 };
 
@@ -293,12 +294,13 @@ static void wares_free(void *owner)
 	free(wares);
 }
 
-static void set_up_engine(struct engine *engine, struct proxy_config *config, struct proxy_quotas *quotas)
+static void set_up_engine(struct engine *engine, struct proxy_config *config, struct proxy_shared *shared)
 {
 	struct engine_wares *wares = calloc(1, sizeof(*wares));
 	CHECK(wares);
 	wares->config = proxy_config_keep(config);
-	wares->gate = proxy_gate_new(quotas, config);
+	wares->gate = proxy_gate_new(shared->quotas, config);
+	wares->carriage = (struct proxy_carriage){shared->memory, wares->config};
 	for (uint32_t i = 0; i < config->services_count; i++)
 		wares->services[i] = (struct engine_service){.name = config->services[i].name,
 		                                             .instances = config->services[i].instances,
@@ -314,6 +316,7 @@ static void set_up_engine(struct engine *engine, struct proxy_config *config, st
 	                                                .answer_ms = config->timeouts.answer_ms,
 	                                                .api = str_of(config->api.text),
 	                                                .gate = proxy_gate_engine(wares->gate),
+	                                                .carrier = proxy_carriage_engine(&wares->carriage),
 	                                                .owner = wares,
 	                                                .release = wares_free});
 }
@@ -360,7 +363,7 @@ static void agent_engine_configure(struct agent *agent, struct proxy_config *con
 	buf_free(&key);
 	buf_free(&folder);
 	if (engine)
-		set_up_engine(engine, config, agent->shared.quotas);
+		set_up_engine(engine, config, &agent->shared);
 	atomic_store(&agent->shared.engine, engine);
 }
 

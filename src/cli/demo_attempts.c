@@ -156,15 +156,18 @@ const struct demo_attempt demo_attempts[] = {
      .path = "/projects/$project/volumes"},
 
 	/* ---- several sites as one */
-	{.why = "The images of both sites in one list, each with the site that it is from; what is replicated is there once.",
+	{.why =
+         "The images of both sites in one list, each with the site that it is from; what is replicated is there once.",
      .sites = 2,
      .with = "-H 'Scope: Site1 & Site2' -H 'Prefer: cheops-sites' ",
      .service = DEMO_IMAGE,
      .path = "/images"},
-	{.why = "One volume over both sites: it lies at Site2, the first that is named, and is used from Site1 without a scope.",
+	{.why = "One volume over both sites: it lies at Site2, the first that is named, and is used from Site1 without a "
+            "scope.",
      .sites = 2,
      .keep = "volume",
-     .with = "-H 'Scope: Site2 % Site1' -H 'Prefer: wait=10' --json \"{\\\"name\\\": \\\"spanning $$\\\", \\\"size\\\": 5}\" ",
+     .with = "-H 'Scope: Site2 % Site1' -H 'Prefer: wait=10' --json \"{\\\"name\\\": \\\"spanning $$\\\", "
+             "\\\"size\\\": 5}\" ",
      .path = "/volumes"},
 	{.sites = 2, .with = "-X PATCH --json '{\"size\": 6}' ", .path = "/volumes/$volume"},
 	{.sites = 2, .site = SITE2, .path = "/volumes/$volume"},

@@ -86,6 +86,20 @@ struct engine_gate {
 	void (*leave)(void *context, void *place);
 };
 
+/* A request of an operation for a service here, with the scope for what that calls: the shell's business. */
+struct engine_carried {
+	struct str service;
+	struct str scope;
+	struct str fields; /* "Name: value\r\n" each */
+	uint64_t now_ms;
+};
+
+struct engine_carrier {
+	void *context;
+	/* In the engine's thread: writes the fields with whatever makes the scope follow. */
+	void (*carry)(void *context, const struct engine_carried *carried, struct buf *out);
+};
+
 /* Everything here lives until release(owner), which runs in the engine's thread, or in the caller's of engine_close(). */
 struct engine_setup {
 	const struct glue *glue;
@@ -93,9 +107,10 @@ struct engine_setup {
 	uint32_t services_count;
 	const struct engine_hook *hooks; /* their names differ */
 	uint32_t hooks_count;
-	uint64_t answer_ms;      /* for a service to answer; 0: the default */
-	struct str api;          /* HOST:PORT where operations can be followed; "": not known */
-	struct engine_gate gate; /* enter NULL: everything is allowed */
+	uint64_t answer_ms;            /* for a service to answer; 0: the default */
+	struct str api;                /* HOST:PORT where operations can be followed; "": not known */
+	struct engine_gate gate;       /* enter NULL: everything is allowed */
+	struct engine_carrier carrier; /* carry NULL: no scope follows */
 	void *owner;
 	void (*release)(void *owner);
 };
@@ -221,6 +236,7 @@ struct engine_request {
 	struct str target;
 	struct str fields; /* "Name: value\r\n" each: what is to travel, and what says who asks */
 	struct str content_type;
+	struct str scope; /* where the services that it calls are, at each member; "": at that member */
 	struct str body;
 	struct engine_spool *spool; /* DONE: the body is there; the engine takes it over. NULL: `body` is all of it */
 	const site_id *members;     /* of a replicant that is to be made; none: an operation on `replicant` */

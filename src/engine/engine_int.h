@@ -49,6 +49,9 @@ struct engine_head {
 bool engine_field_next(struct str *fields, struct str name, struct str *value);
 
 void engine_head_put(const struct engine_head *head, struct buf *out);
+/* As a field of an operation's head: the scope for what the service calls that runs it. */
+void engine_scope_put(struct buf *fields, struct str scope);
+struct str engine_scope_of(struct str fields);
 /* ERR_CORRUPT. Slices of the text. */
 int engine_head_parse(struct str text, struct engine_head *head, struct err *err);
 

@@ -56,6 +56,24 @@ static bool is_banned(struct str name)
 	return name.length > own.length && str_equal_nocase(str_make(name.at, own.length), own);
 }
 
+/* Where the services are that the one is to call which runs it: of an operation's own, and never from a user. */
+static const struct str scope_field = STR_INIT("cheops-scope");
+
+void engine_scope_put(struct buf *fields, struct str scope)
+{
+	if (scope.length == 0)
+		return;
+	buf_put(fields, scope_field);
+	buf_put(fields, STR(": "));
+	buf_put(fields, scope);
+	buf_put(fields, STR("\r\n"));
+}
+
+struct str engine_scope_of(struct str fields)
+{
+	return engine_field(fields, scope_field);
+}
+
 static bool is_token(struct str text)
 {
 	for (size_t i = 0; i < text.length; i++)
@@ -81,7 +99,8 @@ static int check_fields(struct str fields, struct err *err)
 		if (!end || end == fields.at || end[-1] != '\r' || !colon || colon > end)
 			return err_set(err, ERR_CORRUPT, "a header of an operation's request is cut short");
 		struct str name = str_make(fields.at, (size_t)(colon - fields.at));
-		if (!is_token(name) || !is_plain(str_make(colon + 1, (size_t)(end - 1 - (colon + 1)))) || is_banned(name))
+		if (!is_token(name) || !is_plain(str_make(colon + 1, (size_t)(end - 1 - (colon + 1)))) ||
+		    (is_banned(name) && !str_equal(name, scope_field)))
 			return err_set(err, ERR_CORRUPT, "a header of an operation's request may not be there");
 		fields = str_make(end + 1, fields.length - (size_t)(end + 1 - fields.at));
 	}

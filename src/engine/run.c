@@ -339,6 +339,41 @@ static int translate(struct run *run, struct err *err)
 
 /* ---- Sending ------------------------------------------------------------------------------------------------------- */
 
+static bool any(void *context, struct str name)
+{
+	(void)context;
+	(void)name;
+	return true;
+}
+
+static void wipe(struct buf *text)
+{
+	if (text->at)
+		explicit_bzero(text->at, text->length);
+	buf_free(text);
+}
+
+/* The scope that came with the operation goes the way in which this service lets one follow its calls; what is between agents stays here. */
+static void carry_scope(const struct run *run, struct buf *fields)
+{
+	const struct engine_carrier *carrier = &run->setup->about.carrier;
+	struct buf plain = {0}, carried = {0};
+	struct str scope = engine_scope_of(run->head.fields);
+	if (scope.length == 0)
+		return;
+	engine_fields_put(&plain, buf_str(fields), any, NULL);
+	if (carrier->carry)
+		carrier->carry(
+			carrier->context,
+			&(struct engine_carried){run->task.service, scope, buf_str(&plain), http_loop_now_ms(run->engine->loop)},
+			&carried);
+	else
+		buf_put(&carried, buf_str(&plain));
+	wipe(&plain);
+	wipe(fields);
+	*fields = carried;
+}
+
 void engine_run_ask(struct run *run, const struct run_question *question)
 {
 	struct engine *engine = run->engine;
@@ -356,6 +391,7 @@ void engine_run_ask(struct run *run, const struct run_question *question)
 		engine_run_fail(run, REPLICA_CREDENTIAL, "%s", err.text);
 		return;
 	}
+	carry_scope(run, &fields);
 	uint64_t answer_ms = run->setup->about.answer_ms;
 	struct http_call_options options = {.address = service->instances[instance],
 	                                    .tls = service->tls,
@@ -373,9 +409,7 @@ void engine_run_ask(struct run *run, const struct run_question *question)
 	                                    .done = question->done,
 	                                    .context = run};
 	int code = http_call_start(&run->call, engine->loop, &options, &err);
-	if (fields.at)
-		explicit_bzero(fields.at, fields.length);
-	buf_free(&fields);
+	wipe(&fields);
 	if (code) {
 		run->call = NULL;
 		engine_run_fail(run, REPLICA_FAILED, "%s", err.text);

@@ -205,6 +205,21 @@ static bool is_wherever(struct ticket *ticket, struct replica_id id)
 	return all;
 }
 
+/* It is taken from where the scope says, by the service here as anywhere: it need not be at each member. */
+static bool is_shared(struct ticket *ticket, const struct glue_place *place)
+{
+	struct scope *scope;
+	struct scope_diag diag;
+	if (ticket->request.scope.length == 0 || !place->type)
+		return false;
+	if (scope_parse(&ticket->arena, ticket->request.scope, &scope, &diag) != 0)
+		return false;
+	for (uint32_t i = 0; i < scope_entries_count(scope); i++)
+		if (str_equal(scope_entry_service(scope, i), glue_type_service(place->type)))
+			return true;
+	return false;
+}
+
 struct noting {
 	struct ticket *ticket;
 	struct reading *reading;
@@ -223,10 +238,10 @@ static bool note_place(void *context, const struct glue_place *place, struct buf
 	if (place->kind == GLUE_PLACE_NAME && reading->name.length == 0)
 		buf_put(&reading->name, place->value);
 	reading->has_id |= place->kind == GLUE_PLACE_ID && place->value.length > 0;
-	if (place->kind != GLUE_PLACE_REFERENCE)
+	if (place->kind != GLUE_PLACE_REFERENCE || is_shared(noting->ticket, place))
 		return false;
 	bool chosen = place->type && glue_type_identity(place->type) == GLUE_CHOSEN;
-	if (replica_id_parse(place->value, &id))
+	if (replica_id_is(place->value, &id))
 		note_reference(reading, id);
 	else if (engine_place_find(&noting->to, place, &found) && (!chosen || is_wherever(noting->ticket, found.id)))
 		note_reference(reading, found.id);
@@ -304,6 +319,7 @@ static bool translate(struct ticket *ticket, struct reading *reading)
 	split_preconditions(ticket, reading);
 	struct buf fields = {0};
 	engine_fields_put(&fields, request->fields, is_no_credential, (void *)match->service);
+	engine_scope_put(&fields, request->scope);
 	engine_head_put(&(struct engine_head){request->method, buf_str(&reading->target), buf_str(&fields), STR("")},
 	                &reading->head);
 	buf_free(&fields);
@@ -500,6 +516,7 @@ void engine_submit(struct engine *engine, const struct engine_request *request)
 	ticket->request.fields = copy(&ticket->arena, request->fields);
 	ticket->request.content_type = copy(&ticket->arena, request->content_type);
 	ticket->request.body = copy(&ticket->arena, request->body);
+	ticket->request.scope = copy(&ticket->arena, request->scope);
 	ticket->request.key = copy(&ticket->arena, request->key);
 	ticket->request.members = copy_sites(&ticket->arena, request->members, request->members_count);
 	ticket->request.holders = copy_sites(&ticket->arena, request->holders, request->holders_count);

@@ -44,6 +44,38 @@ enum http_field_id http_field_id_of(struct str name)
 	return HTTP_FIELD_OTHER;
 }
 
+static bool is_blank(char byte)
+{
+	return byte == ' ' || byte == '\t' || byte == '\r';
+}
+
+void http_read_fields(struct arena *arena, struct str lines, struct http_head *head)
+{
+	uint32_t count = 0;
+	for (size_t i = 0; i < lines.length; i++)
+		count += lines.at[i] == '\n';
+	*head = (struct http_head){.base = lines.at, .fields = arena_array(arena, struct http_field, count)};
+	for (size_t at = 0; at < lines.length;) {
+		const char *line = lines.at + at, *end = memchr(line, '\n', lines.length - at);
+		const char *colon = end ? memchr(line, ':', (size_t)(end - line)) : NULL;
+		if (!colon || colon - line > UINT16_MAX)
+			return;
+		const char *value = colon + 1, *last = end;
+		while (value < last && is_blank(*value))
+			value++;
+		while (last > value && is_blank(last[-1]))
+			last--;
+		struct http_field *field = &head->fields[head->fields_count++];
+		*field = (struct http_field){.name = (uint32_t)at,
+		                             .name_length = (uint16_t)(colon - line),
+		                             .value = (uint32_t)(value - lines.at),
+		                             .value_length = (uint32_t)(last - value),
+		                             .id = (uint8_t)http_field_id_of(str_make(line, (size_t)(colon - line)))};
+		head->present |= 1u << field->id;
+		at = (size_t)(end + 1 - lines.at);
+	}
+}
+
 struct http_field *http_find(const struct http_head *head, enum http_field_id id)
 {
 	if (!http_has(head, id))

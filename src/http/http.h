@@ -223,6 +223,8 @@ static inline bool http_has(const struct http_head *head, enum http_field_id id)
 
 /* The first field of that id or name that is not dropped; NULL if there is none. */
 struct http_field *http_find(const struct http_head *head, enum http_field_id id);
+/* "Name: value\r\n" lines, which outlive it, as a head that has nothing else. Ends where a line is none. */
+void http_read_fields(struct arena *arena, struct str lines, struct http_head *head);
 struct http_field *http_find_named(const struct http_head *head, struct str name);
 
 /* Writes all fields that are not dropped, a line each. */

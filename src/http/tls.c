@@ -147,6 +147,8 @@ struct roots {
 static int put_in_roots(void *context, X509 *certificate)
 {
 	struct roots *roots = context;
+	/* What of it OpenSSL reads when it is first used, it reads now: threads share it. */
+	X509_check_purpose(certificate, -1, 0);
 	int good = X509_STORE_add_cert(SSL_CTX_get_cert_store(roots->context), certificate);
 	if (good == 1 && roots->announce)
 		good = SSL_CTX_add_client_CA(roots->context, certificate);

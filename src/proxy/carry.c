@@ -9,6 +9,10 @@
  */
 #include "proxy/proxy_int.h"
 
+#include "base/check.h"
+
+#include <sys/random.h>
+
 static void put_field(struct buf *out, struct str name, struct str value)
 {
 	buf_put(out, name);
@@ -23,10 +27,21 @@ static void put_hex(struct buf *out, uint64_t number, int digits)
 		buf_put_char(out, "0123456789abcdef"[number >> (4 * i) & 15]);
 }
 
+/* A request for a service of this site, and the scope that is to follow what it calls. */
+struct carrying {
+	const struct proxy_service *service;
+	struct str scope;
+	struct str baggage; /* of the request, where it was taken out of its head */
+	struct proxy_memory *memory;
+	uint64_t now_ms;
+	uint64_t (*draw)(void *context); /* a number that nobody outside can foretell */
+	void *context;
+};
+
 /* A UUID of version 4. */
-static void put_uuid(struct buf *out, struct proxy *proxy)
+static void put_uuid(struct buf *out, const struct carrying *carrying)
 {
-	uint64_t high = proxy_random(proxy), low = proxy_random(proxy);
+	uint64_t high = carrying->draw(carrying->context), low = carrying->draw(carrying->context);
 	put_hex(out, high >> 32, 8);
 	buf_put_char(out, '-');
 	put_hex(out, high >> 16 & 0xffff, 4);
@@ -38,75 +53,73 @@ static void put_uuid(struct buf *out, struct proxy *proxy)
 	put_hex(out, low & 0xffffffffffff, 12);
 }
 
-static void remember(struct proxy_exchange *exchange, struct str id)
+static void remember(const struct carrying *carrying, struct str id)
 {
-	struct proxy *proxy = exchange->proxy;
-	proxy_memory_put(proxy->shared->memory, id, exchange->service->name, exchange->scope,
-	                 http_loop_now_ms(proxy->loop));
+	proxy_memory_put(carrying->memory, id, carrying->service->name, carrying->scope, carrying->now_ms);
 }
 
 /* The trace that the request belongs to; a new one where it has none. */
-static void carry_trace(struct proxy_exchange *exchange, struct http_head *head, struct buf *out)
+static void carry_trace(const struct carrying *carrying, struct http_head *head, struct buf *out)
 {
 	struct http_field *field = http_find(head, HTTP_FIELD_TRACEPARENT);
 	struct str id = field ? proxy_trace_id(http_field_value(head, field)) : STR("");
 	if (id.length) {
-		remember(exchange, id);
+		remember(carrying, id);
 		return;
 	}
 	if (field)
 		field->dropped = true;
 	struct buf made = {0};
 	buf_put(&made, STR("00-"));
-	put_hex(&made, proxy_random(exchange->proxy), 16);
-	put_hex(&made, proxy_random(exchange->proxy), 16);
+	put_hex(&made, carrying->draw(carrying->context), 16);
+	put_hex(&made, carrying->draw(carrying->context), 16);
 	buf_put_char(&made, '-');
-	put_hex(&made, proxy_random(exchange->proxy) | 1, 16);
+	put_hex(&made, carrying->draw(carrying->context) | 1, 16);
 	buf_put(&made, STR("-01"));
 	put_field(out, STR("traceparent"), buf_str(&made));
-	remember(exchange, proxy_trace_id(buf_str(&made)));
+	remember(carrying, proxy_trace_id(buf_str(&made)));
 	buf_free(&made);
 }
 
-static void carry_request_id(struct proxy_exchange *exchange, const struct proxy_carry *carry, struct http_head *head,
+static void carry_request_id(const struct carrying *carrying, const struct proxy_carry *carry, struct http_head *head,
                              struct buf *out)
 {
 	struct http_field *field = http_find_named(head, carry->header);
 	if (field && field->value_length) {
-		remember(exchange, http_field_value(head, field));
+		remember(carrying, http_field_value(head, field));
 		return;
 	}
 	struct buf made = {0};
 	buf_put(&made, carry->prefix);
-	put_uuid(&made, exchange->proxy);
+	put_uuid(&made, carrying);
 	put_field(out, carry->header, buf_str(&made));
-	remember(exchange, buf_str(&made));
+	remember(carrying, buf_str(&made));
 	buf_free(&made);
 }
 
 /* Who calls is told as well: a call on behalf of a request is not the same as a request (docs/ownership.md). */
-static void carry_header(struct proxy_exchange *exchange, struct buf *out)
+static void carry_header(const struct carrying *carrying, struct buf *out)
 {
-	put_field(out, STR("Scope"), exchange->scope);
+	put_field(out, STR("Scope"), carrying->scope);
 	buf_put(out, STR("Cheops-Caller: "));
-	percent_encode(out, exchange->service->name);
+	percent_encode(out, carrying->service->name);
 	buf_put(out, STR("\r\n"));
 }
 
-static void carry_baggage(struct proxy_exchange *exchange, struct buf *out)
+static void carry_baggage(struct carrying *carrying, struct buf *out)
 {
 	buf_put(out, STR("baggage: "));
-	buf_put(out, exchange->baggage);
-	buf_put(out, exchange->baggage.length ? STR(",cheops.scope=") : STR("cheops.scope="));
-	percent_encode(out, exchange->scope);
+	buf_put(out, carrying->baggage);
+	buf_put(out, carrying->baggage.length ? STR(",cheops.scope=") : STR("cheops.scope="));
+	percent_encode(out, carrying->scope);
 	buf_put(out, STR(";caller="));
-	percent_encode(out, exchange->service->name);
+	percent_encode(out, carrying->service->name);
 	buf_put(out, STR("\r\n"));
-	exchange->baggage = STR("");
+	carrying->baggage = STR("");
 }
 
 /* The value gets longer than it is in the buffer, so the field is written anew. */
-static void carry_appended(struct proxy_exchange *exchange, const struct proxy_carry *carry, struct http_head *head,
+static void carry_appended(const struct carrying *carrying, const struct proxy_carry *carry, struct http_head *head,
                            struct buf *out)
 {
 	struct http_field *field = http_find_named(head, carry->header);
@@ -116,24 +129,90 @@ static void carry_appended(struct proxy_exchange *exchange, const struct proxy_c
 	buf_put(out, STR(": "));
 	buf_put(out, http_field_value(head, field));
 	buf_put(out, STR("!SCOPE!"));
-	buf_put(out, exchange->scope);
+	buf_put(out, carrying->scope);
 	buf_put(out, STR("\r\n"));
 	field->dropped = true;
 }
 
-void proxy_carry_scope(struct proxy_exchange *exchange, struct http_head *head, struct buf *out)
+static void carry_all(struct carrying *carrying, struct http_head *head, struct buf *out)
 {
-	const struct proxy_service *service = exchange->service;
+	const struct proxy_service *service = carrying->service;
 	for (uint32_t i = 0; i < service->carry_count; i++) {
 		const struct proxy_carry *carry = &service->carry[i];
 		switch (carry->kind) {
-		case PROXY_CARRY_HEADER: carry_header(exchange, out); break;
-		case PROXY_CARRY_BAGGAGE: carry_baggage(exchange, out); break;
-		case PROXY_CARRY_TRACEPARENT: carry_trace(exchange, head, out); break;
-		case PROXY_CARRY_REQUEST_ID: carry_request_id(exchange, carry, head, out); break;
-		case PROXY_CARRY_APPEND: carry_appended(exchange, carry, head, out); break;
+		case PROXY_CARRY_HEADER: carry_header(carrying, out); break;
+		case PROXY_CARRY_BAGGAGE: carry_baggage(carrying, out); break;
+		case PROXY_CARRY_TRACEPARENT: carry_trace(carrying, head, out); break;
+		case PROXY_CARRY_REQUEST_ID: carry_request_id(carrying, carry, head, out); break;
+		case PROXY_CARRY_APPEND: carry_appended(carrying, carry, head, out); break;
 		}
 	}
+}
+
+static uint64_t draw_of_proxy(void *context)
+{
+	return proxy_random(context);
+}
+
+void proxy_carry_scope(struct proxy_exchange *exchange, struct http_head *head, struct buf *out)
+{
+	struct carrying carrying = {.service = exchange->service,
+	                            .scope = exchange->scope,
+	                            .baggage = exchange->baggage,
+	                            .memory = exchange->proxy->shared->memory,
+	                            .now_ms = http_loop_now_ms(exchange->proxy->loop),
+	                            .draw = draw_of_proxy,
+	                            .context = exchange->proxy};
+	carry_all(&carrying, head, out);
+	exchange->baggage = carrying.baggage;
+}
+
+/* ---- What the engine runs --------------------------------------------------------------------------------------- */
+
+static uint64_t draw_of_system(void *context)
+{
+	uint64_t number;
+	(void)context;
+	ssize_t got = getrandom(&number, sizeof(number), 0);
+	CHECK(got == sizeof(number));
+	return number;
+}
+
+static const struct proxy_service *service_of(const struct proxy_config *config, struct str name)
+{
+	for (uint32_t i = 0; i < config->services_count; i++)
+		if (str_equal(config->services[i].name, name))
+			return &config->services[i];
+	return NULL;
+}
+
+static void carry_run(void *context, const struct engine_carried *carried, struct buf *out)
+{
+	const struct proxy_carriage *carriage = context;
+	const struct proxy_service *service = service_of(carriage->config, carried->service);
+	struct arena arena;
+	struct http_head head;
+	arena_init(&arena, 0);
+	http_read_fields(&arena, carried->fields, &head);
+	struct carrying carrying = {.service = service,
+	                            .scope = carried->scope,
+	                            .memory = carriage->memory,
+	                            .now_ms = carried->now_ms,
+	                            .draw = draw_of_system};
+	struct http_field *baggage = http_find(&head, HTTP_FIELD_BAGGAGE);
+	if (service) {
+		carrying.baggage = baggage ? http_field_value(&head, baggage) : STR("");
+		carry_all(&carrying, &head, out);
+	}
+	if (service && baggage && carrying.baggage.length == 0)
+		baggage->dropped = true; /* it was written anew */
+	http_put_fields(out, &head);
+	arena_free(&arena);
+}
+
+struct engine_carrier proxy_carriage_engine(struct proxy_carriage *carriage)
+{
+	return (struct engine_carrier){carriage, carry_run};
 }
 
 /* ---- What cannot be followed ------------------------------------------------------------------------------------ */

@@ -125,7 +125,7 @@ void proxy_build_request(struct proxy_exchange *exchange, struct http_head *head
 	buf_put(out, http_method_name(exchange->method));
 	buf_put_char(out, ' ');
 	if (exchange->peer)
-		buf_put(out, exchange->target);
+		proxy_put_peer_target(exchange, out);
 	else
 		proxy_put_local_target(exchange, out);
 	buf_put(out, STR(" HTTP/1.1\r\n"));

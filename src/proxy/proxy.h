@@ -229,6 +229,13 @@ struct proxy_gate *proxy_gate_new(struct proxy_quotas *quotas, const struct prox
 void proxy_gate_free(struct proxy_gate *gate);
 struct engine_gate proxy_gate_engine(struct proxy_gate *gate);
 
+/* How a scope follows what the services of this site call for an operation. Outlives what it makes. */
+struct proxy_carriage {
+	struct proxy_memory *memory;
+	const struct proxy_config *config;
+};
+struct engine_carrier proxy_carriage_engine(struct proxy_carriage *carriage);
+
 /* A request to the agent's own API, which lives in a room above. It answers with proxy_answer(), now or later, in the
  * loop's thread; until then the request is kept, whatever its client does. */
 struct proxy_exchange;

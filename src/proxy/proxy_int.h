@@ -514,6 +514,7 @@ void proxy_decide_keep(struct proxy_exchange *exchange, const struct http_head *
 struct http_head *proxy_head_keep(struct proxy_exchange *exchange, const struct http_head *head);
 void proxy_decide(struct proxy_exchange *exchange);
 void proxy_put_local_target(struct proxy_exchange *exchange, struct buf *out);
+void proxy_put_peer_target(struct proxy_exchange *exchange, struct buf *out);
 /* Before the head of the answer is written. True: ids in the body will be replaced, its length is not known. */
 bool proxy_splice_answer(struct proxy_exchange *exchange, struct http_head *head);
 /* For the answer of a service here; NULL: it passes as it is. *marks: replicas in the list are to be marked; and whether they are. */

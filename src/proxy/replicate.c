@@ -180,10 +180,22 @@ static void answered(void *context, const struct engine_answer *answer)
 	buf_free(&body);
 }
 
+/* Each member's service takes the others from where the scope says, as seen from there: {a: Site1 & Site2, b: Site1}. */
+static struct str scope_for_others(const struct proxy_exchange *exchange)
+{
+	const struct scope *scope = exchange->lease ? scope_lease_scope(exchange->lease) : NULL;
+	for (uint32_t i = 0; scope && i < scope_entries_count(scope); i++) {
+		struct str service = scope_entry_service(scope, i);
+		if (service.length > 0 && !str_equal(service, exchange->service->name))
+			return exchange->scope;
+	}
+	return STR("");
+}
+
 static void refuse_many(struct proxy_exchange *exchange, uint32_t count)
 {
 	struct proxy_problem problem = {
-		.status = 400, .type = "too-many-sites", .title = "Too many sites are to have this resource"};
+		.status = 400, .type = "too-many-members", .title = "Too many sites are to have this resource"};
 	proxy_problem(exchange, &problem, "the scope names %u sites; at most %d can share one resource", count,
 	              LIMIT_REPLICA_MEMBERS);
 }
@@ -214,6 +226,7 @@ static void submit(struct proxy_exchange *exchange)
 	                                       .target = exchange->target,
 	                                       .fields = resource->fields,
 	                                       .content_type = resource->asked.content_type,
+	                                       .scope = scope_for_others(exchange),
 	                                       .body = buf_str(&exchange->body),
 	                                       .spool = exchange->spool,
 	                                       .members = members,
@@ -366,6 +379,20 @@ void proxy_put_local_target(struct proxy_exchange *exchange, struct buf *out)
 	}
 	struct glue_replacer local = engine_to_local(exchange->proxy->shared->engine);
 	glue_splice_target(&resource->match, &resource->asked, &local, out);
+}
+
+/* A service here names what is replicated by its id here, and another site is to be asked. What a user says is left as it is: he may mean
+ * the id there. */
+void proxy_put_peer_target(struct proxy_exchange *exchange, struct buf *out)
+{
+	struct proxy_resource *resource = exchange->resource;
+	if (!exchange->inner || !resource || !resource->known || resource->found.by_meta_id) {
+		buf_put(out, exchange->target);
+		return;
+	}
+	struct engine_to_meta to = {exchange->proxy->shared->engine, resource->name};
+	struct glue_replacer meta = engine_to_meta(&to);
+	glue_splice_target(&resource->match, &resource->asked, &meta, out);
 }
 
 /* Does the answer of a service here have ids in it? */

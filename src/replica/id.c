@@ -44,6 +44,11 @@ bool replica_id_parse(struct str text, struct replica_id *id)
 	return true;
 }
 
+bool replica_id_is(struct str text, struct replica_id *id)
+{
+	return replica_id_parse(text, id) && id->bytes[6] >> 4 == 7;
+}
+
 struct replica_id replica_id_make(uint64_t wall_ms, uint64_t random_high, uint64_t random_low)
 {
 	struct replica_id id;

@@ -582,7 +582,7 @@ void lane_pump(struct replica *replica, struct replicant *r)
 		start_weak(replica, r);
 		return;
 	}
-	if (r->queue) {
+	if (r->queue && !members_holds(replica, r)) {
 		start_first(replica, r);
 		return;
 	}

@@ -378,6 +378,16 @@ static uint32_t live_count(const struct replicant *r)
 	return count;
 }
 
+static uint64_t hold_us(const struct replicant *r)
+{
+	return r->extend_by_us - REPLICA_EXTEND_US + REPLICA_HOLD_US;
+}
+
+bool members_holds(const struct replica *replica, const struct replicant *r)
+{
+	return r->extend != 0 && replica->now.us >= hold_us(r);
+}
+
 void members_extend(struct replica *replica, struct replicant *r)
 {
 	if (r->extend == 0 || r->task.what != TASK_NONE || r->kind != REPLICANT_LIVE)
@@ -395,10 +405,13 @@ void members_extend(struct replica *replica, struct replicant *r)
 			"something is missing from the copy here that was rejected and let be: ask another member, or repair it");
 	else if (replica->now.us >= r->extend_by_us)
 		members_extend_refuse(replica, r, ERR_UNAVAILABLE, why_not_yet(r));
-	if (r->extend == 0)
+	if (r->extend == 0) {
+		work_add(replica, r); /* what was held goes on */
 		return;
-	replica_fire(replica, r, r->extend_by_us);
-	if (!is_settled(r) || !own_report(r)->created || r->queue || merge_may_come(r) ||
+	}
+	bool holds = members_holds(replica, r);
+	replica_fire(replica, r, holds ? r->extend_by_us : hold_us(r));
+	if (!is_settled(r) || !own_report(r)->created || (r->queue && !holds) || merge_may_come(r) ||
 	    replica->running_count >= replica->options.running_most)
 		return;
 	r->task = (struct task){.what = TASK_COPY, .kind = REPLICA_READ_COPY, .member = r->self};

@@ -73,6 +73,8 @@ static enum taken take_op(struct replica *replica, struct replicant *r, const st
 	struct op_row row;
 	if (sent->number <= r->known[sent->member])
 		return TAKEN_BEFORE;
+	if (members_holds(replica, r))
+		return TAKEN_EARLY;
 	/* Nobody else can tell what we did. */
 	if (sent->member == r->self || op_row_parse(sent->row, &row, NULL) != 0)
 		return TAKEN_WRONG;

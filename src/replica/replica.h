@@ -469,6 +469,7 @@ const char *replica_member_state_name(enum replica_member_state state);
 /* Canonical text of a meta-id (36 bytes), and back; a time-ordered one from a stamp and randomness. */
 void replica_id_put(struct replica_id id, struct buf *out);
 bool replica_id_parse(struct str text, struct replica_id *id);
+bool replica_id_is(struct str text, struct replica_id *id); /* and it may be a meta-id: other UUIDs are not */
 struct replica_id replica_id_make(uint64_t wall_ms, uint64_t random_high, uint64_t random_low);
 
 struct replica_counters {

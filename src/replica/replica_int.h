@@ -26,8 +26,10 @@ enum {
 	REPLICA_WITHHELD = 1u << 31, /* in the number of an operation that was never issued: it is in doubt */
 	REPLICA_LENT = 1u << 30,     /* in the number by which a row says that a blob is needed by what is `weak` */
 
-	REPLICA_SOON_US = 20000,       /* reports and acknowledgements wait that long for company */
-	REPLICA_EXTEND_US = 30000000,  /* for so long a member waits until it can give a copy of its own */
+	REPLICA_SOON_US = 20000,      /* reports and acknowledgements wait that long for company */
+	REPLICA_EXTEND_US = 30000000, /* for so long a member waits until it can give a copy of its own; */
+	REPLICA_HOLD_US =
+		2000000, /* after so long it takes nothing new before that: who changes it again and again would never let it */
 	REPLICA_REPAIR_US = 500000,    /* the least time before a member repairs another */
 	REPLICA_RESERVE_MS = 1000,     /* the clock on disk is that far ahead of the clock, */
 	REPLICA_RESERVE_TASKS = 1024,  /* and so are the numbers of tasks: they are rarely written */
@@ -655,6 +657,7 @@ void lens_vector(const struct lens *lens, struct reader *reader, uint32_t *vecto
 /* Before anything that was delivered is run. True: that has to wait. */
 bool members_first(struct replica *replica, struct replicant *r);
 void members_extend(struct replica *replica, struct replicant *r); /* if one is asked for and all is settled */
+bool members_holds(const struct replica *replica, const struct replicant *r); /* what is new waits for the copy */
 void members_extend_refuse(struct replica *replica, struct replicant *r, int code, const char *text);
 void members_read(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome);
 bool members_is_leaving(const struct replicant *r); /* this site, and nothing new may begin here */

@@ -82,7 +82,7 @@ static bool is_lost(struct choir *choir, const struct choir_replicant *of, const
 {
 	bool leaving;
 	uint32_t members = of->forced ? choir_members_now(choir, of, &leaving) : 0;
-	return members != 0 && !(op->known & members);
+	return members != 0 && !(op->known & members & ~of->forced); /* who was forced out may not have heard of that yet */
 }
 
 static void check(struct choir *choir, struct choir_site *it, const struct choir_session *session)

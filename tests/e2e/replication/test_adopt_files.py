@@ -138,7 +138,7 @@ def test_changes_and_uploads_go_on_meanwhile(lab):
     try:
         wait_for(lambda: uploaded, "a first upload")
         asked = image.extending()
-        assert asked.wait(4 * demo_process.BOUND_S) == 0
+        assert asked.wait(4 * demo_process.BOUND_S) == 0, "what is changed again and again is extended all the same"
         wait_for(lambda: any(each["site"] == "Site3" and not each["joining"] for each in image.members()), "Site3 to have its copy")
         at_the_new_one = ask(lab[3].front + image.path[:-5], "PATCH", json_body={"from": "Site3"})
         assert at_the_new_one.status == 200, at_the_new_one

@@ -116,7 +116,7 @@ def test_wrong_usage(run, arguments, said):
 @pytest.mark.parametrize("arguments, said", [
     (("get", NOWHERE), "no replicated resource of that id"),
     (("get", "--site", "Nowhere"), "no site `Nowhere` is known"),
-    (("get", "--state", "nice"), "it is one of `settled`"),
+    (("get", "--state", "nice"), "it is one of `witness`, `settled`"),
     (("ops", "get", NOWHERE + ".0000000000000001.1"), "no operation of that id"),
 ])
 def test_refused(run, arguments, said):

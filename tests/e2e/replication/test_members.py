@@ -199,11 +199,14 @@ def test_what_it_refers_to_is_found_at_the_new_site(demo, replicant):
 
 
 def test_what_refers_to_nothing_here_says_so(demo, cheops):
-    """A server at three sites refers to an image at two of them: the third never heard of it."""
-    image = ask(front(demo, "Site1", "/images", "image"), "POST", {"Scope": "Site1 & Site2"}, json_body={"name": "two only"}).json["id"]
-    wait_everywhere(demo, f"/images/{image}", {"name": "two only"}, ("Site1", "Site2"), "image")
+    """A server at three sites refers to a secret at two of them: the third never heard of it."""
+    image = ask(front(demo, "Site1", "/images", "image"), "POST", {"Scope": "Site1 & Site2 & Site3"}, json_body={"name": "all"}).json["id"]
+    wait_everywhere(demo, f"/images/{image}", {"name": "all"}, ("Site1", "Site2", "Site3"), "image")
+    secret = ask(front(demo, "Site1", "/secrets", "image"), "POST", {"Scope": "Site1 & Site2"},
+                 json_body={"name": "two only", "data": "x"}).json["id"]
+    wait_everywhere(demo, f"/secrets/{secret}", {"name": "two only"}, ("Site1", "Site2"), "image")
     made = ask(front(demo, "Site1", "/servers", "compute"), "POST", {"Scope": "Site1 & Site2 & Site3"},
-               json_body={"name": "waits", "image": image})
+               json_body={"name": "waits", "image": image, "secret": secret})
     assert made.status == 201, made
     server, operation = made.json["id"], made.header("Cheops-Operation")
     wait_everywhere(demo, f"/servers/{server}", {"name": "waits"}, ("Site1", "Site2"), "compute")
@@ -213,10 +216,10 @@ def test_what_refers_to_nothing_here_says_so(demo, cheops):
         return next(each for each in answer.json["members"] if each["site"] == "Site3") if answer.status == 200 else None
 
     wait_for(shown, "the operation at Site3")
-    assert shown()["state"] == "pending" and shown()["waits_for"] == image
-    assert shown()["reason"] == f"waits for {image}, which is not at this site"
+    assert shown()["state"] == "pending" and shown()["waits_for"] == secret
+    assert shown()["reason"] == f"waits for {secret}, which is not at this site"
     told = cheops("ops", "get", operation, "--api", address(demo, "Site3"))
-    assert f"Site3 waits for {image}, which is not at this site" in told.out, told
+    assert f"Site3 waits for {secret}, which is not at this site" in told.out, told
     # Nobody else knows why.
     elsewhere = ask(f"http://{address(demo, 'Site1')}/cheops/v1/operations/{operation}").json
     assert all("reason" not in each for each in elsewhere["members"])

@@ -50,12 +50,19 @@ def test_scope_that_is_not_encoded_well(sites, headers, prefix):
     assert answer.status == 400 and answer.problem["type"] == "bad-scope"
 
 
-@pytest.mark.parametrize("scope, kind", [("strong(Site1 & Site2)", "`all` (`&`"), ("Site1 % Site2", "`span` (`%`"),
+@pytest.mark.parametrize("scope, kind", [("strong(Site1 & Site2)", "`all` (`&`"),
                                          ("Site1; Site2 & Site3", "`all` (`&`"), ("Site1 | Site2 % Site3", "`span` (`%`")])
 def test_collaboration_that_is_not_carried_out_yet(sites, scope, kind):
     before = len(sites.requests("Site1", "image"))
     answer = ask(sites.url("Site1", "image") + "/images", "POST", {"Scope": scope}, json_body={"name": "not yet"})
     assert answer.status == 501 and answer.problem["type"] == "not-yet" and kind in answer.problem["detail"]
+    assert len(sites.requests("Site1", "image")) == before
+
+
+def test_a_span_of_what_does_not_span(sites):
+    before = len(sites.requests("Site1", "image"))
+    answer = ask(sites.url("Site1", "image") + "/images", "POST", {"Scope": "Site1 % Site2"}, json_body={"name": "no"})
+    assert answer.status == 400 and answer.problem["type"] == "not-cross" and "image.image" in answer.problem["detail"]
     assert len(sites.requests("Site1", "image")) == before
 
 
