@@ -49,7 +49,8 @@ void span_at(struct span *span, uint64_t at_us, enum span_act act, uint32_t numb
 	sim_at(&span->sim, at_us, (uint64_t)act << 32 | number);
 }
 
-static void put_line(struct span *span, struct buf *out, const char *format, va_list arguments)
+__attribute__((format(printf, 3, 0))) static void put_line(struct span *span, struct buf *out, const char *format,
+                                                           va_list arguments)
 {
 	buf_printf(out, "  %9.3f s: ", (double)span->sim.now_us / SPAN_SECOND_US);
 	buf_vprintf(out, format, arguments);

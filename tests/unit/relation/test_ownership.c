@@ -256,7 +256,7 @@ static void check_row(const struct row *row, bool is_inner)
 	arena_init(&arena, 0);
 	struct scope_view view = scope_table_view(make_table(&arena));
 	struct scope_request asked = {.service = request.service, .at = 0, .inner = is_inner};
-	const struct scope_plan *plan;
+	const struct scope_plan *plan = NULL;
 	if (scope_parse(&arena, str_of(row->scope), &scope, &diag) != 0 || scope_check(&arena, scope, &diag) != 0 ||
 	    scope_evaluate(&arena, scope, &asked, &view, &plan, &diag) != 0)
 		fail_msg("%s: %s", row->scope, diag.message);

@@ -80,7 +80,7 @@ static void check_row(size_t number, struct glue *glue)
 	struct scope_diag diag;
 	struct glue_match match;
 	struct relation_refusal refusal = {0};
-	const struct scope_plan *plan;
+	const struct scope_plan *plan = NULL;
 	const char *space = strchr(rows[number].request, ' ');
 	bool is_image = strcmp(space + 1, "/images") == 0, unknown = strcmp(rows[number].body, "?") == 0;
 	struct glue_request request = {.service = is_image ? STR("image") : STR("compute"),
