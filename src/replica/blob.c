@@ -47,6 +47,12 @@ static struct blob_look look_at(struct replica *replica, struct str blob)
 	return look;
 }
 
+/* The host looks first. */
+static bool is_looked_at(const struct op *op)
+{
+	return (op->flags & OP_REPAIR) && op->facet != 0;
+}
+
 /* Members who said that they have the operation, its issuer first; another one each time. */
 static site_id choose_source(struct replica *replica, const struct replicant *r, uint32_t member, uint32_t number)
 {
@@ -60,15 +66,12 @@ static site_id choose_source(struct replica *replica, const struct replicant *r,
 		    replica->host.reachable(replica->host.context, each->site))
 			sources[count++] = each->site;
 	}
-	if (count == 0 || r->retry_us == 0 || (op && op->adopts != 0))
+	/* Who was equal already has never fetched the file of a state. */
+	bool issuer_alone = op && (op->adopts != 0 || (is_looked_at(op) && !issuer->removed &&
+	                                               replica->host.reachable(replica->host.context, issuer->site)));
+	if (count == 0 || r->retry_us == 0 || issuer_alone)
 		return issuer->site;
 	return sources[replica_draw(replica) % count];
-}
-
-/* The host looks first. */
-static bool is_looked_at(const struct op *op)
-{
-	return (op->flags & OP_REPAIR) && op->facet != 0;
 }
 
 bool blob_row_set(struct replica *replica, struct str blob, const struct replica_op_id *op, bool here)
