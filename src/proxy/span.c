@@ -7,8 +7,6 @@
  */
 #include "proxy/proxy_int.h"
 
-#include "base/check.h"
-
 /* ---- What lies elsewhere ------------------------------------------------------------------------------------------- */
 
 bool proxy_is_elsewhere(const struct proxy_exchange *exchange)
