@@ -148,6 +148,10 @@ enum {
 	LIMIT_REPLICA_KEY_BYTES = 400,    /* of an Idempotency-Key with whom it is from */
 	LIMIT_REPLICA_NAME_BYTES = 200,   /* of a service, a type, a local id */
 
+	/* what refers to what */
+	LIMIT_RELATION_FACTS = 128, /* references with a kind, of one resource */
+	LIMIT_RELATION_SITES = 8,   /* that what is referred to is taken from: any of them will do */
+
 	/* cross resources */
 	LIMIT_CROSS_FIELDS = 32,               /* of a body that are divided, or combined */
 	LIMIT_CROSS_ELEMENTS = 1 << 16,        /* of a list that is divided, or put together */

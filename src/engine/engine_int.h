@@ -265,7 +265,7 @@ struct journal {
 	struct http_timer timer;
 };
 
-enum { ENGINE_OVERLAYS = 2 };
+enum { ENGINE_OVERLAYS = 3 };
 
 /* See overlay.c. */
 struct overlay {
@@ -281,6 +281,7 @@ struct overlay {
 enum engine_table {
 	ENGINE_CHANGES = REPLICA_TABLES, /* number of the first: the changes of one commit */
 	ENGINE_HOOKS,                    /* name: up to which change it was told */
+	ENGINE_RELATIONS,                /* who refers to whom: relations.c */
 	ENGINE_TABLES,
 };
 
@@ -446,7 +447,7 @@ void engine_overlay_note(struct engine *engine, enum replica_table table, struct
 void engine_overlay_publish(struct engine *engine);            /* the journal has it */
 void engine_overlay_settled(struct engine *engine, bool done); /* the store has it; or all that was put is lost */
 
-/* What is committed last, in any thread: of the tables replicants and locals. */
+/* What is committed last, in any thread: of the tables replicants, locals and relations. */
 struct look {
 	struct overlay *overlay; /* NULL: nothing is in it */
 	struct store_session *session;
@@ -456,6 +457,9 @@ bool engine_look_begin(struct engine *engine, struct look *look);
 void engine_look_end(struct look *look);
 /* The row is a slice, until the end. */
 bool engine_look_get(const struct look *look, enum replica_table table, struct str key, struct str *row);
+/* All whose keys begin so, in the order of the keys, until `each` returns false; it may ask for others. False: they cannot be read. */
+bool engine_look_scan(const struct look *look, enum replica_table table, struct str prefix,
+                      bool (*each)(void *context, struct str key, struct str row), void *context);
 /* What the keys of locals begin with, of those that the store may not have: service and type. False: there are no more. */
 bool engine_look_type(const struct look *look, uint32_t index, struct str *type);
 

@@ -88,7 +88,8 @@ void engine_journal_look(struct engine *engine, enum replica_table table, struct
 		return;
 	if (table == REPLICA_BLOBS)
 		engine->journal.seen = true;
-	else if (table == REPLICA_LOCALS || (table == REPLICA_REPLICANTS && (!row || is_seen(engine, key, *row))))
+	else if (table == REPLICA_LOCALS || table == (enum replica_table)ENGINE_RELATIONS ||
+	         (table == REPLICA_REPLICANTS && (!row || is_seen(engine, key, *row))))
 		engine_overlay_note(engine, table, key, row);
 }
 

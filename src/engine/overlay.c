@@ -2,7 +2,7 @@
  *
  * Loops of the data plane read ids from the store (ids.c), and a commit of the store costs ten times one of the journal. So rows that
  * they read and that only the journal has are kept here too, in memory, until the store has them:
- *   1. a row is put or removed that is looked up (locals; replicants, where what is said of this site changes): it is noted
+ *   1. a row is put or removed that is looked up (locals; relations; replicants, where what is said of this site changes): it is noted
  *   2. the journal has it: what was noted is published, and found from then on. Only then are users answered
  *   3. the store has it, half a second later at the most: nothing is published any more
  * Whoever looks something up asks here first, then the store. Both under one lock, and the store's session is begun under it: so it is never
@@ -26,7 +26,12 @@ struct overlay_row {
 
 static int which_of(enum replica_table table)
 {
-	return table == REPLICA_REPLICANTS ? 0 : table == REPLICA_LOCALS ? 1 : -1;
+	switch ((int)table) {
+	case REPLICA_REPLICANTS: return 0;
+	case REPLICA_LOCALS: return 1;
+	case ENGINE_RELATIONS: return 2;
+	default: return -1;
+	}
 }
 
 void engine_overlay_open(struct engine *engine)
@@ -180,6 +185,69 @@ bool engine_look_get(const struct look *look, enum replica_table table, struct s
 		return store_get(look->session, table, key, row, NULL) == 0;
 	*row = found->row;
 	return !found->removed;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+	const struct overlay_row *const *x = a, *const *y = b;
+	return str_compare((*x)->key, (*y)->key);
+}
+
+static bool starts_with(struct str text, struct str prefix)
+{
+	return text.length >= prefix.length && memcmp(text.at, prefix.at, prefix.length) == 0;
+}
+
+/* Those that are published, sorted: half a second's worth of rows at the most are gone through. */
+static uint32_t published(const struct look *look, enum replica_table table, struct str prefix,
+                          const struct overlay_row ***out)
+{
+	const struct overlay_row **rows = NULL;
+	uint32_t count = 0, capacity = 0;
+	size_t cursor = 0;
+	struct str key;
+	void *row;
+	while (look->overlay && map_next(&look->overlay->rows[which_of(table)], &cursor, &key, &row)) {
+		if (!starts_with(key, prefix))
+			continue;
+		if (count == capacity) {
+			capacity = capacity ? 2 * capacity : 16;
+			rows = realloc(rows, capacity * sizeof(*rows));
+			CHECK(rows);
+		}
+		rows[count++] = row;
+	}
+	if (count > 0)
+		qsort(rows, count, sizeof(*rows), compare_keys);
+	*out = rows;
+	return count;
+}
+
+bool engine_look_scan(const struct look *look, enum replica_table table, struct str prefix,
+                      bool (*each)(void *context, struct str key, struct str row), void *context)
+{
+	struct store_cursor *cursor;
+	struct store_row row;
+	struct store_range range = {.table = (uint32_t)table, .index = -1, .prefix = prefix};
+	const struct overlay_row **rows;
+	if (store_scan(look->session, &range, &cursor, NULL) != 0)
+		return false;
+	uint32_t count = published(look, table, prefix, &rows), at = 0;
+	int code = 1;
+	bool more = true;
+	/* Both are in order: of each, the next; what is published counts where both have it. */
+	while (more && (code = store_next(cursor, &row, NULL)) > 0) {
+		for (; more && at < count && str_compare(rows[at]->key, row.key) < 0; at++)
+			more = rows[at]->removed || each(context, rows[at]->key, rows[at]->row);
+		bool newer = at < count && str_equal(rows[at]->key, row.key);
+		if (more && !newer)
+			more = each(context, row.key, row.row);
+	}
+	for (; more && code == 0 && at < count; at++)
+		more = rows[at]->removed || each(context, rows[at]->key, rows[at]->row);
+	free(rows);
+	store_cursor_free(cursor);
+	return code >= 0;
 }
 
 bool engine_look_type(const struct look *look, uint32_t index, struct str *type)

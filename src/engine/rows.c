@@ -7,6 +7,7 @@
  * A store that fails is noted; from then on rows are not found and nothing is put, and the batch as a whole is given up.
  */
 #include "engine/engine_int.h"
+#include "engine/relations.h"
 
 static const struct store_table tables[ENGINE_TABLES] = {
 	[REPLICA_REPLICANTS] = {.name = "replicants", .version = 1},
@@ -20,6 +21,7 @@ static const struct store_table tables[ENGINE_TABLES] = {
 	[REPLICA_META] = {.name = "meta", .version = 1},
 	[ENGINE_CHANGES] = {.name = "changes", .version = 1},
 	[ENGINE_HOOKS] = {.name = "hooks", .version = 1},
+	[ENGINE_RELATIONS] = {.name = "relations", .version = 1},
 };
 
 const struct store_schema engine_schema = {.tables = tables, .tables_count = ENGINE_TABLES};
@@ -108,6 +110,8 @@ void engine_row_put(void *context, enum replica_table table, struct str key, str
 	size_t more = engine_row_is_sealed(table) ? TRUST_BOX_EXTRA_BYTES : 0;
 	if (!session || store_put_check(session, table, key, row.length + more, &engine->failure) != 0)
 		return;
+	if (table == REPLICA_REPLICANTS)
+		engine_relations_row(engine, key, &row);
 	engine_journal_look(engine, table, key, &row);
 	engine_sieve_add(engine, table, key);
 	if (engine->behind.on)
@@ -144,6 +148,8 @@ void engine_row_remove(void *context, enum replica_table table, struct str key)
 	struct engine *engine = context;
 	if (!session_of(engine))
 		return;
+	if (table == REPLICA_REPLICANTS)
+		engine_relations_row(engine, key, NULL);
 	int code = engine->behind.on ? remove_behind(engine, table, key) : remove_through(engine, table, key);
 	if (code && code != ERR_NOT_FOUND)
 		err_set(&engine->failure, code, "a row of table `%s` cannot be removed: %s", tables[table].name,

@@ -9,6 +9,7 @@
  *   anything else, or no answer                 nobody knows
  */
 #include "engine/engine_int.h"
+#include "engine/relations.h"
 
 #include "base/check.h"
 #include "base/percent.h"
@@ -84,6 +85,8 @@ void engine_run_free(struct run *run)
 void engine_run_tell(struct run *run, const struct replica_outcome *outcome)
 {
 	struct engine *engine = run->engine;
+	if (engine->replica && outcome->kind == REPLICA_ACCEPTED)
+		engine_relations_ran(run);
 	if (engine->replica)
 		replica_executed(engine->replica, run->task.number, outcome, engine_now());
 	engine_changed_soon(engine);

@@ -386,6 +386,20 @@ struct glue_mention {
 int glue_mentions(const struct glue_operation *operation, struct str body,
                   void (*each)(void *context, const struct glue_mention *mention), void *context, struct err *err);
 
+/* What a body says of the references of its item, for whoever keeps them: what stands in a place from now on, or that whatever stood
+ * there, and below it, does not any more. The latter is told before the former. */
+struct glue_saying {
+	struct str place; /* a pointer within the object, without `*`. Lives until `each` returns, as `value` does */
+	const struct glue_type *type; /* NULL: of any */
+	enum glue_kind relation;
+	struct str value; /* the id; "": nothing is there any more */
+};
+
+/* Of the body of a request, as it is where it has only what is to be changed (PATCH); of any other, what it does not say is not there
+ * any more. A body that is no object, such as a JSON patch (RFC 6902), says nothing. Errors as glue_mentions(). */
+int glue_sayings(const struct glue_operation *operation, struct str body,
+                 void (*each)(void *context, const struct glue_saying *saying), void *context, struct err *err);
+
 /* What is to stand in a place instead: writes the new value (unquoted, unescaped) and says whether it is a string.
  * Returns false to leave the place as it is. */
 struct glue_replacer {

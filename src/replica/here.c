@@ -77,3 +77,15 @@ bool here_skim(struct str bytes, site_id self, struct replica_here *here)
 	}
 	return !row.failed && row.left == 0;
 }
+
+bool replica_about_parse(struct str bytes, struct replica_about *about)
+{
+	struct reader row = reader_of(bytes);
+	uint8_t version = read_8(&row), kind = read_8(&row);
+	read_64(&row);
+	read_8(&row);
+	struct str *const texts[] = {&about->service, &about->type, &about->collection, &about->name};
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		*texts[i] = read_text(&row);
+	return !row.failed && version == REPLICA_ROW_VERSION && kind == REPLICANT_LIVE;
+}

@@ -452,6 +452,15 @@ struct replica_here {
 };
 
 int replica_here_parse(struct str row, site_id self, struct replica_here *here, struct err *err);
+/* What it is, if the row is of one that this site is a member of, and that is not gone everywhere. Slices of the row. */
+struct replica_about {
+	struct str service;
+	struct str type;
+	struct str collection;
+	struct str name;
+};
+
+bool replica_about_parse(struct str row, struct replica_about *about);
 /* The members that the row has; returns how many, 0 where it is gone, has left, or became another one. */
 uint32_t replica_members_parse(struct str row, site_id self, site_id members[LIMIT_REPLICA_MEMBERS]);
 
