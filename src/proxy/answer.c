@@ -201,6 +201,17 @@ static void put_gathered(struct proxy_exchange *exchange, struct http_head *head
 		buf_put(out, STR("Cheops-Gather: replica\r\n"));
 }
 
+/* The answer of this site alone, where others have something to say as well. */
+static void put_partial(struct proxy_exchange *exchange, unsigned status, struct buf *out)
+{
+	if (exchange->partial.length == 0 || status >= 400)
+		return;
+	buf_put(out, STR("Cheops-Partial: "));
+	buf_put(out, exchange->partial);
+	buf_put(out, STR("\r\n"));
+	proxy_count(&exchange->proxy->counters.partial, 1);
+}
+
 void proxy_build_response(struct proxy_exchange *exchange, struct http_head *head)
 {
 	struct buf *out = &exchange->response.head;
@@ -233,6 +244,7 @@ void proxy_build_response(struct proxy_exchange *exchange, struct http_head *hea
 			put_server_timing(exchange, out);
 			put_warning(exchange, out);
 		}
+		put_partial(exchange, head->status, out);
 		buf_put(out, buf_str(&exchange->state->via));
 	}
 	buf_put(out, STR("\r\n"));

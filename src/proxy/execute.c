@@ -118,6 +118,20 @@ static void put_framing(struct proxy_exchange *exchange, const struct http_head 
 	}
 }
 
+/* What the other agent is to read: the user's scope; without one, that it runs there. */
+static void put_scope(const struct proxy_exchange *exchange, struct buf *out)
+{
+	buf_put(out, STR("Scope: "));
+	if (exchange->scope.length > 0) {
+		buf_put(out, exchange->scope);
+	} else {
+		scope_put_service(out, exchange->service->name);
+		buf_put(out, STR(": "));
+		scope_put_site(out, exchange->peer->name);
+	}
+	buf_put(out, STR("\r\n"));
+}
+
 void proxy_build_request(struct proxy_exchange *exchange, struct http_head *head, struct buf *out)
 {
 	struct str protocol = wanted_protocol(head);
@@ -143,9 +157,7 @@ void proxy_build_request(struct proxy_exchange *exchange, struct http_head *head
 	}
 	if (exchange->peer) {
 		proxy_hop_put(exchange, out);
-		buf_put(out, STR("Scope: "));
-		buf_put(out, exchange->scope);
-		buf_put(out, STR("\r\n"));
+		put_scope(exchange, out);
 	} else if (exchange->scope.length) {
 		proxy_carry_scope(exchange, head, out);
 	}

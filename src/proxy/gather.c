@@ -90,25 +90,31 @@ static int look_at_list(struct proxy_exchange *exchange)
 	return 0;
 }
 
-int proxy_gather_new(struct proxy_exchange *exchange, const struct scope_plan *plan)
+struct proxy_gather *proxy_gather_of_trial(struct proxy_exchange *exchange)
 {
 	struct proxy_gather *gather = arena_new(&exchange->arena, struct proxy_gather);
-	proxy_trial_new(exchange, plan);
 	struct proxy_schedule *schedule = &exchange->trial->schedule;
 	exchange->trial->gather = gather;
-	if (schedule->count > LIMIT_GATHER_SITES) {
-		struct proxy_problem problem = {
-			.status = 400, .type = "not-aggregated", .title = "The answers of several sites cannot be put together"};
-		proxy_problem(exchange, &problem, "the scope has %u sites; the answers of at most %d are put together",
-		              schedule->count, LIMIT_GATHER_SITES);
-		return -1;
-	}
 	gather->count = schedule->count;
 	gather->parts = arena_array(&exchange->arena, struct proxy_part, gather->count);
 	gather->names = arena_array(&exchange->arena, struct str, gather->count);
 	for (uint32_t i = 0; i < gather->count; i++) {
 		gather->parts[i].candidate = &schedule->candidates[i];
 		gather->names[i] = schedule->candidates[i].name;
+	}
+	return gather;
+}
+
+int proxy_gather_new(struct proxy_exchange *exchange, const struct scope_plan *plan)
+{
+	proxy_trial_new(exchange, plan);
+	const struct proxy_gather *gather = proxy_gather_of_trial(exchange);
+	if (gather->count > LIMIT_GATHER_SITES) {
+		struct proxy_problem problem = {
+			.status = 400, .type = "not-aggregated", .title = "The answers of several sites cannot be put together"};
+		proxy_problem(exchange, &problem, "the scope has %u sites; the answers of at most %d are put together",
+		              gather->count, LIMIT_GATHER_SITES);
+		return -1;
 	}
 	return look_at_list(exchange);
 }

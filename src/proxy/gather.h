@@ -30,6 +30,7 @@ struct proxy_gather {
 	struct proxy_part *parts; /* in the order of the scope */
 	uint32_t count;
 	bool lists;    /* they are put together; otherwise they are shown side by side */
+	bool given;    /* the sites are not the user's choice: see gather_sites.c */
 	bool launched; /* all were asked */
 	bool decided;  /* all heads were there */
 	bool shows_sites;
@@ -43,6 +44,8 @@ struct proxy_gather {
 /* gather.c: a read with `&`. Is it one? Then 0, or it was answered. */
 bool proxy_is_gather(const struct proxy_exchange *exchange, const struct scope_step *root);
 int proxy_gather_new(struct proxy_exchange *exchange, const struct scope_plan *plan);
+/* Of the candidates of the trial; nothing is known of lists yet. */
+struct proxy_gather *proxy_gather_of_trial(struct proxy_exchange *exchange);
 /* What the request says of the answer; drops what would make parts of it useless. 0, or it was answered. */
 int proxy_gather_read(struct proxy_exchange *exchange, struct http_head *head);
 void proxy_gather_advance(struct proxy_exchange *exchange);

@@ -14,7 +14,11 @@
 bool proxy_put_partial(struct proxy_exchange *exchange, struct buf *out)
 {
 	struct proxy_gather *gather = exchange->trial->gather;
-	bool any = false;
+	bool any = exchange->partial.length > 0;
+	if (any)
+		buf_put(out, STR("Cheops-Partial: "));
+	buf_put(out, exchange->partial);
+	exchange->partial = STR("");
 	for (uint32_t i = 0; i < gather->count; i++) {
 		struct proxy_part *part = &gather->parts[i];
 		struct str details;

@@ -389,6 +389,7 @@ struct proxy_exchange {
 	struct str scope_text;                  /* as given */
 	struct str scope;                       /* canonical, with a service for each entry; "" without a scope */
 	struct str baggage;                     /* what is left of it */
+	struct str partial;                     /* sites that were not asked, as Cheops-Partial has them; "": none */
 	struct buf body;                        /* kept whole */
 	size_t collect_most;                    /* how long it may be */
 	void (*collected)(struct proxy_exchange *exchange);
@@ -507,6 +508,17 @@ int proxy_send_on(struct proxy_exchange *exchange);
 int proxy_choose_span(struct proxy_exchange *exchange, const struct scope_plan *plan);
 /* How what is made lies over its members. */
 enum replica_span proxy_span_of(const struct proxy_resource *resource);
+
+/* gather_sites.c: starts a read at these sites, as if the scope had said `&` of them, where the scope says nothing of it: for whoever knows
+ * that what is asked for is one thing over these sites (a list in a container, a resource that lies elsewhere). This site is one of them
+ * only if it is named, and should then be the first: of a list, the shape and the fields are those of the first that answers.
+ *   - ids in the path and the query are sent to the others as meta-ids, whatever the user said
+ *   - sites that were removed from the mesh are not asked; one that is not known yet, or fails, is told in `Cheops-Partial`
+ *   - where the answers cannot be put together (the query asks for a page or an order, an answer without an end, a request with a body) it runs
+ *     here alone, as it would have without this call, and `Cheops-Partial` names the others with the reason
+ * It refuses nothing: after it, proxy_execute() does the rest. */
+void proxy_gather_sites(struct proxy_exchange *exchange, const struct http_head *head, const site_id *sites,
+                        uint32_t count);
 
 /* decide.c: what only the body can say. */
 void proxy_decide_keep(struct proxy_exchange *exchange, const struct http_head *head);

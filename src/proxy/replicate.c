@@ -12,7 +12,7 @@
  * What only the body can say is decided once that is read (decide.c). Operations go to the engine with their whole body: read into memory where ids may stand in it, else spooled (spool.c). The
  * exchange is PENDING until it answers.
  */
-#include "proxy/proxy_int.h"
+#include "proxy/gather.h"
 
 #include "base/check.h"
 #include "base/percent.h"
@@ -382,11 +382,13 @@ void proxy_put_local_target(struct proxy_exchange *exchange, struct buf *out)
 }
 
 /* A service here names what is replicated by its id here, and another site is to be asked. What a user says is left as it is: he may mean
- * the id there. */
+ * the id there; unless he has named no other site. */
 void proxy_put_peer_target(struct proxy_exchange *exchange, struct buf *out)
 {
 	struct proxy_resource *resource = exchange->resource;
-	if (!exchange->inner || !resource || !resource->known || resource->found.by_meta_id) {
+	bool named_here = exchange->inner && resource && resource->known && !resource->found.by_meta_id;
+	bool given = resource && exchange->trial && exchange->trial->gather && exchange->trial->gather->given;
+	if (!named_here && !given) {
 		buf_put(out, exchange->target);
 		return;
 	}
