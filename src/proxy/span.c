@@ -62,7 +62,9 @@ int proxy_send_on(struct proxy_exchange *exchange)
 		if (place == SCOPE_NO_INDEX || site_snapshot_is_removed(sites, found->holders[i]))
 			continue;
 		struct scope_step *step = arena_new(&exchange->arena, struct scope_step);
-		*step = (struct scope_step){.op = SCOPE_ONE, .site = sites->places[place].name, .site_index = place};
+		struct str name = sites->places[place].name; /* the table of sites may go before the request does */
+		name.at = arena_copy(&exchange->arena, name.at, name.length);
+		*step = (struct scope_step){.op = SCOPE_ONE, .site = name, .site_index = place};
 		of[count++] = step;
 	}
 	if (count == 0)
