@@ -33,6 +33,7 @@ enum {
 	LIMIT_ENGINE_WAITS = 1024,   /* requests that wait for an operation to be applied, or for a change */
 	LIMIT_ENGINE_WAIT_S = 300,   /* that `Prefer: wait=N` may ask for */
 	LIMIT_ENGINE_EARLY = 256,    /* operations answered before they were done, of which it is remembered what became */
+	LIMIT_ENGINE_SPREAD = 128,   /* sites that a list is asked for, or named as not asked */
 	LIMIT_ENGINE_TYPES = 1024,   /* with replicas, among which what a reference names is looked for */
 	LIMIT_ENGINE_CHANGES = 4096, /* remembered, for those who follow them */
 	LIMIT_ENGINE_VERIFIES = 64,  /* replicants whose copies are compared, or read for others, at a time */

@@ -485,6 +485,8 @@ static int start_replica(struct engine *engine, struct err *err)
 	if (code == 0)
 		code = engine_changes_load(engine, err);
 	if (code == 0)
+		code = engine_spread_load(engine, err);
+	if (code == 0)
 		code = replica_new(&engine->replica, &options, &host, engine_now(), err);
 	if (code == 0)
 		engine_row_scan(engine, REPLICA_REPLICANTS, STR(""), STR(""), note_one, engine);
@@ -584,6 +586,7 @@ static void release(struct engine *engine)
 	engine_overlay_close(engine);
 	engine_behind_drop(engine);
 	engine_sieve_close(engine);
+	engine_spread_close(engine);
 	if (engine->soon.fd >= 0)
 		close(engine->soon.fd);
 	if (engine->blobs >= 0)
@@ -610,6 +613,7 @@ int engine_open(struct engine **out, const struct engine_options *options, struc
 	engine->soon.fd = -1;
 	pthread_mutex_init(&engine->spools_lock, NULL);
 	engine_overlay_open(engine);
+	engine_spread_open(engine);
 	struct store_options store = {
 		.schema = &engine_schema, .folder = options->folder, .bytes_most = options->bytes_most};
 	int code = trust_box_new(&engine->box, options->key, err);

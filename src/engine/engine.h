@@ -161,6 +161,15 @@ bool engine_has_any(const struct engine *engine);
 /* Has any resource of this type a replica here? Otherwise answers need not be looked through. Any thread, at once. */
 bool engine_has_type(struct engine *engine, struct str service, struct str type);
 
+/* Of a type, the other sites that have something of what this one knows as its own: they hold what it is a witness of, or have other parts of
+ * what is divided. Any thread, at once; where there is nothing of the kind it costs next to nothing. */
+struct engine_spread {
+	site_id sites[LIMIT_ENGINE_SPREAD]; /* more are not told */
+	uint32_t count;
+	bool divided; /* something of the type is */
+};
+bool engine_spread(struct engine *engine, struct str service, struct str type, struct engine_spread *spread);
+
 /* Meta-ids in a text become the local ids of this site. */
 struct glue_replacer engine_to_local(struct engine *engine);
 

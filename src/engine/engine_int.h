@@ -282,6 +282,7 @@ enum engine_table {
 	ENGINE_CHANGES = REPLICA_TABLES, /* number of the first: the changes of one commit */
 	ENGINE_HOOKS,                    /* name: up to which change it was told */
 	ENGINE_RELATIONS,                /* who refers to whom: relations.c */
+	ENGINE_SPREAD,                   /* service and type: at which other sites there is something of it (spread.c) */
 	ENGINE_TABLES,
 };
 
@@ -307,6 +308,19 @@ struct sieve {
 	pthread_t thread;
 	bool started;
 	atomic_bool stop;
+};
+
+/* See spread.c. */
+struct spread {
+	pthread_rwlock_t lock; /* the engine's thread alone changes it */
+	atomic_bool any;       /* there is something to be found; any thread reads */
+	struct map types;      /* by what keys of locals begin with: struct spread_type */
+};
+
+/* What a row changes of it. */
+struct spread_change {
+	struct replica_spread before, now;
+	struct buf before_type, type;
 };
 
 struct engine {
@@ -343,6 +357,7 @@ struct engine {
 	struct journal journal;
 	struct overlay overlay;
 	struct sieve sieve;
+	struct spread spread;
 
 	struct ticket *tickets;
 	uint64_t tickets_made;
@@ -404,6 +419,15 @@ bool engine_row_is_sealed(uint32_t table);
 void engine_row_seal(struct engine *engine, uint32_t table, struct str key, struct str row, struct buf *out);
 /* As src/replica has put it last, or as it is stored; ERR_NOT_FOUND. A slice until something is put. For tables that are not sealed. */
 int engine_row_before(struct engine *engine, uint32_t table, struct str key, struct str *row);
+
+/* spread.c */
+void engine_spread_open(struct engine *engine);
+void engine_spread_close(struct engine *engine);
+/* As it is in the store, or counted, where a version that did not count has left it. */
+int engine_spread_load(struct engine *engine, struct err *err);
+/* Before a row of a replicant is put, or removed (NULL): does it change something? Then apply it behind that. */
+bool engine_spread_look(struct engine *engine, struct str key, const struct str *row, struct spread_change *change);
+void engine_spread_apply(struct engine *engine, struct spread_change *change);
 
 /* behind.c: rows on their way to the store, in the engine's thread. */
 enum behind_found {

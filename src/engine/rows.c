@@ -22,6 +22,7 @@ static const struct store_table tables[ENGINE_TABLES] = {
 	[ENGINE_CHANGES] = {.name = "changes", .version = 1},
 	[ENGINE_HOOKS] = {.name = "hooks", .version = 1},
 	[ENGINE_RELATIONS] = {.name = "relations", .version = 1},
+	[ENGINE_SPREAD] = {.name = "spread", .version = 1},
 };
 
 const struct store_schema engine_schema = {.tables = tables, .tables_count = ENGINE_TABLES};
@@ -112,6 +113,8 @@ void engine_row_put(void *context, enum replica_table table, struct str key, str
 		return;
 	if (table == REPLICA_REPLICANTS)
 		engine_relations_row(engine, key, &row);
+	struct spread_change change;
+	bool spreads = table == REPLICA_REPLICANTS && engine_spread_look(engine, key, &row, &change);
 	engine_journal_look(engine, table, key, &row);
 	engine_sieve_add(engine, table, key);
 	if (engine->behind.on)
@@ -120,6 +123,8 @@ void engine_row_put(void *context, enum replica_table table, struct str key, str
 		put_through(engine, table, key, row);
 	if (table == REPLICA_REPLICANTS)
 		atomic_store_explicit(&engine->any, true, memory_order_relaxed);
+	if (spreads)
+		engine_spread_apply(engine, &change);
 }
 
 static int remove_through(struct engine *engine, enum replica_table table, struct str key)
@@ -150,7 +155,11 @@ void engine_row_remove(void *context, enum replica_table table, struct str key)
 		return;
 	if (table == REPLICA_REPLICANTS)
 		engine_relations_row(engine, key, NULL);
+	struct spread_change change;
+	bool spreads = table == REPLICA_REPLICANTS && engine_spread_look(engine, key, NULL, &change);
 	int code = engine->behind.on ? remove_behind(engine, table, key) : remove_through(engine, table, key);
+	if (spreads)
+		engine_spread_apply(engine, &change);
 	if (code && code != ERR_NOT_FOUND)
 		err_set(&engine->failure, code, "a row of table `%s` cannot be removed: %s", tables[table].name,
 		        err_phrase(code));

@@ -464,6 +464,19 @@ bool replica_about_parse(struct str row, struct replica_about *about);
 /* The members that the row has; returns how many, 0 where it is gone, has left, or became another one. */
 uint32_t replica_members_parse(struct str row, site_id self, site_id members[LIMIT_REPLICA_MEMBERS]);
 
+/* What a row says of other sites, where what this one has is not all of it: for those who keep count of them. */
+struct replica_spread {
+	enum replica_span span; /* ALIKE: it is; or it is gone, and nothing else counts */
+	bool witness;           /* PLACED: it lies at the others, and not here */
+	site_id others
+		[LIMIT_REPLICA_MEMBERS]; /* who holds it, if this site is a witness; who has another part, if it is DIVIDED */
+	uint32_t others_count;
+};
+
+/* Appends what keys of locals of its type begin with, where there are others. False: all members have it alike, and always had; to know that
+ * costs a look at a few bytes. */
+bool replica_spread_parse(struct str row, site_id self, struct replica_spread *spread, struct buf *prefix);
+
 /* Has this site settled what a session had seen? (`Cheops-Session`) */
 void replica_session_put(struct replica *replica, struct replica_id id, struct buf *out);
 bool replica_session_met(struct replica *replica, struct str session);

@@ -40,6 +40,7 @@ void life_begin(struct life *life)
 	assert_int_equal(trust_box_new(&engine->box, STR("0123456789abcdef0123456789abcdef"), &err), 0);
 	assert_int_equal(http_loop_new(&engine->loop, &err), 0);
 	engine_overlay_open(engine);
+	engine_spread_open(engine);
 	engine_sieve_open(engine);
 	engine_behind_open(engine);
 	assert_true(engine->behind.on);
@@ -47,6 +48,7 @@ void life_begin(struct life *life)
 	assert_true(engine->journal.on && !engine->journal.broken);
 	assert_int_equal(engine_journal_replay(engine, &err), 0);
 	assert_int_equal(engine_changes_load(engine, &err), 0);
+	assert_int_equal(engine_spread_load(engine, &err), 0);
 	assert_int_equal(engine_commit(engine), 0);
 	engine_sieve_fill(engine);
 	assert_true(engine_sieve_knows(engine));
@@ -62,6 +64,7 @@ void life_crash(struct life *life)
 	engine_overlay_close(engine);
 	engine_behind_drop(engine);
 	engine_sieve_close(engine);
+	engine_spread_close(engine);
 	engine_changes_free(engine);
 	http_loop_free(engine->loop);
 	store_close(engine->store);
