@@ -199,9 +199,10 @@ static int refuse_function(struct scope_parser *parser, const struct scope_token
 	                        "unknown function " TEXT_NAME_FMT, TEXT_NAME(word->text));
 	if (suggest.best.length)
 		return scope_hint(diag, code, "did you mean `%s`?", scope_functions[scope_function_find(suggest.best)].example);
-	return scope_hint(diag, code,
-	                  "functions are around, all, nearest, tagged, fallback, either, strong, eventual and weak; "
-	                  "sites are joined by an operator: `Site1 & (Site2; Site3)`");
+	return scope_hint(
+		diag, code,
+		"functions are around, all, nearest, tagged, fallback, either, strong, eventual, weak and with_requirements; "
+		"sites are joined by an operator: `Site1 & (Site2; Site3)`");
 }
 
 int scope_parse_call(struct scope_parser *parser, const struct scope_token *word, struct scope_node **out)

@@ -12,6 +12,8 @@
  *     fallback(a) either(a)         choice      of copies, which they turn into `;` or `|`
  *     eventual(a) weak(a)           copies      of copies: consistency is a property of copies
  *     strong(a)                     copies      of copies at given sites: agreement needs to know its members
+ *     with_requirements(a)          that of a   of anything; it has to be the whole location of an entry, since what is required is
+ *                                               brought to wherever the whole runs
  *
  * A site may not stand twice under one `&` or `%`: a site keeps one copy, or one part, of a resource.
  */
@@ -222,9 +224,18 @@ static int check_consistency(struct checker *checker, const struct scope_node *c
 	return 0;
 }
 
+/* The whole location is unwrapped before (check_entry()). */
+static int refuse_inside(struct checker *checker, const struct scope_node *call)
+{
+	int code = scope_refuse(checker->diag, SCOPE_FAULT_NO_MEANING, scope_node_place(call),
+	                        "with_requirements() is for a whole location, but here it is a part of one");
+	return scope_hint(checker->diag, code, "put it around all of it: `with_requirements(Site1 & Site2)`");
+}
+
 static int check_call(struct checker *checker, const struct scope_node *call, struct meaning *meaning)
 {
 	switch (call->function) {
+	case SCOPE_FN_WITH_REQUIREMENTS: return refuse_inside(checker, call);
 	case SCOPE_FN_FALLBACK:
 	case SCOPE_FN_EITHER: return check_turned(checker, call, meaning);
 	case SCOPE_FN_STRONG:
@@ -256,6 +267,12 @@ static int check_node(struct checker *checker, const struct scope_node *node, st
 	}
 }
 
+static int check_entry(struct checker *checker, const struct scope_node *location)
+{
+	struct meaning ignored;
+	return check_node(checker, scope_unwrap(location), &ignored);
+}
+
 int scope_check(struct arena *arena, struct scope *scope, struct scope_diag *diag)
 {
 	if (scope->checked)
@@ -263,8 +280,7 @@ int scope_check(struct arena *arena, struct scope *scope, struct scope_diag *dia
 	struct checker checker = {.scope = scope, .diag = diag, .warnings = {.arena = arena}};
 	find_twins(scope);
 	for (uint32_t i = 0; i < scope->entries_count; i++) {
-		struct meaning ignored;
-		int code = check_node(&checker, scope->entries[i].location, &ignored);
+		int code = check_entry(&checker, scope->entries[i].location);
 		if (code)
 			return code;
 	}

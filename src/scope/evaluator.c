@@ -545,13 +545,15 @@ static struct str keep(struct scope_eval *eval, struct str text)
 	return str_make(arena_copy(eval->arena, text.at, text.length), text.length);
 }
 
-static const struct scope_plan *plan_new(struct scope_eval *eval, const struct scope_step *root)
+static const struct scope_plan *plan_new(struct scope_eval *eval, const struct scope_entry *entry,
+                                         const struct scope_step *root)
 {
 	const struct scope_view *view = eval->view;
 	struct scope_plan *plan = arena_new(eval->arena, struct scope_plan);
 	plan->service = keep(eval, eval->request->service);
 	plan->at = keep(eval, view->site(view->context, eval->request->at).name);
 	plan->root = root;
+	plan->with_requirements = entry && scope_unwrap(entry->location) != entry->location;
 	for (uint32_t i = 0; i < eval->scope->warnings_count; i++)
 		scope_warn(&eval->warnings, "%.*s", STR_FMT(eval->scope->warnings[i]));
 	plan->warnings = eval->warnings.list;
@@ -581,7 +583,7 @@ int scope_evaluate(struct arena *arena, const struct scope *scope, const struct 
 		find_version(&eval, entry->location);
 	struct scope_step *root = NULL;
 	if (code == 0 && entry)
-		code = scope_eval_node(&eval, entry->location, &root);
+		code = scope_eval_node(&eval, scope_unwrap(entry->location), &root);
 	else if (code == 0)
 		root = scope_eval_one(&eval, request->at);
 	if (code)
@@ -592,6 +594,6 @@ int scope_evaluate(struct arena *arena, const struct scope *scope, const struct 
 		                    "the plan would hold %u sites; the limit is %d", sites, LIMIT_SCOPE_SITES);
 		return scope_hint(diag, code, "choose fewer, as with nearest(%d)", LIMIT_SCOPE_SITES);
 	}
-	*plan = plan_new(&eval, root);
+	*plan = plan_new(&eval, entry, root);
 	return 0;
 }

@@ -126,7 +126,7 @@ void scope_plan_draw(struct buf *out, const struct scope_plan *plan, bool colour
 		buf_put(out, STR(", expected latency "));
 		put_latency(out, plan->root->latency_us);
 	}
-	buf_put_char(out, '\n');
+	buf_put(out, plan->with_requirements ? STR(", what is required is brought along\n") : STR("\n"));
 	draw_step(&drawing, plan->root, &indent);
 	for (uint32_t i = 0; i < plan->warnings_count; i++)
 		buf_printf(out, "%swarning:%s %.*s\n", drawing.warn, drawing.plain, STR_FMT(plan->warnings[i]));
@@ -135,9 +135,11 @@ void scope_plan_draw(struct buf *out, const struct scope_plan *plan, bool colour
 
 /* ---- For programs ----------------------------------------------------------------------------------------------- */
 
-static void json_step(struct buf *out, const struct scope_step *step)
+static void json_step(struct buf *out, const struct scope_step *step, bool with_requirements)
 {
 	buf_printf(out, "{\"op\":\"%s\"", scope_step_name(step->op));
+	if (with_requirements)
+		buf_put(out, STR(",\"with_requirements\":true"));
 	if (step->op == SCOPE_ONE) {
 		buf_put(out, STR(",\"site\":"));
 		buf_put_json(out, step->site);
@@ -157,12 +159,12 @@ static void json_step(struct buf *out, const struct scope_step *step)
 		if (step->op == SCOPE_SPAN_OF)
 			buf_put_json(out, step->of[i]->site);
 		else
-			json_step(out, step->of[i]);
+			json_step(out, step->of[i], false);
 	}
 	buf_put(out, STR("]}"));
 }
 
 void scope_plan_json(struct buf *out, const struct scope_plan *plan)
 {
-	json_step(out, plan->root);
+	json_step(out, plan->root, plan->with_requirements);
 }

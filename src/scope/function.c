@@ -11,6 +11,9 @@ const struct scope_function_info scope_functions[SCOPE_FN_COUNT] = {
 	[SCOPE_FN_STRONG] = {STR_INIT("strong"), {SCOPE_ARG_LOCATION}, "strong(Site1 & Site2)"},
 	[SCOPE_FN_EVENTUAL] = {STR_INIT("eventual"), {SCOPE_ARG_LOCATION}, "eventual(Site1 & Site2)"},
 	[SCOPE_FN_WEAK] = {STR_INIT("weak"), {SCOPE_ARG_LOCATION}, "weak(Site1 & Site2)"},
+	[SCOPE_FN_WITH_REQUIREMENTS] = {STR_INIT("with_requirements"),
+                                    {SCOPE_ARG_LOCATION},
+                                    "with_requirements(Site1 & Site2)"},
 };
 
 enum scope_function scope_function_find(struct str name)

@@ -232,6 +232,7 @@ struct scope_plan {
 	struct str service;
 	struct str at;
 	const struct scope_step *root;
+	bool with_requirements; /* what a create requires is brought to where it runs, before it runs */
 	uint32_t warnings_count;
 	const struct str *warnings;
 };

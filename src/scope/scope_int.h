@@ -56,6 +56,7 @@ enum scope_function {
 	SCOPE_FN_STRONG,
 	SCOPE_FN_EVENTUAL,
 	SCOPE_FN_WEAK,
+	SCOPE_FN_WITH_REQUIREMENTS,
 	SCOPE_FN_COUNT,
 };
 
@@ -111,6 +112,13 @@ struct scope_function_info {
 };
 
 extern const struct scope_function_info scope_functions[SCOPE_FN_COUNT];
+
+/* What with_requirements() is put around; anything else is itself. */
+static inline const struct scope_node *scope_unwrap(const struct scope_node *location)
+{
+	bool wrapped = location->kind == SCOPE_NODE_CALL && location->function == SCOPE_FN_WITH_REQUIREMENTS;
+	return wrapped ? location->first : location;
+}
 
 /* SCOPE_FN_COUNT if there is none of that name. */
 enum scope_function scope_function_find(struct str name);

@@ -121,6 +121,8 @@ THREE = {"op": "one", "site": "Site3"}
     ("Site1 & Site2", {"op": "all", "consistency": "eventual", "of": [ONE, TWO]}),
     ("strong(Site1 & Site2)", {"op": "all", "consistency": "strong", "of": [ONE, TWO]}),
     ("weak(Site1 & Site2)", {"op": "all", "consistency": "weak", "of": [ONE, TWO]}),
+    ("with_requirements(Site1 & Site2)", {"op": "all", "with_requirements": True, "consistency": "eventual", "of": [ONE, TWO]}),
+    ("with_requirements(Site2)", {"op": "one", "with_requirements": True, "site": "Site2"}),
     ("Site1 % Site2", {"op": "span", "prime": "Site1", "sites": ["Site1", "Site2"]}),
     ("Site2; Site1", {"op": "otherwise", "of": [TWO, ONE]}),
     ("Site1 | Site2", {"op": "any", "of": [ONE, TWO]}),

@@ -268,8 +268,13 @@ struct scope *generator_scope(struct generator *generator)
 		if (has_service(scope, service))
 			continue;
 		generator->deck_left = 0;
-		scope->entries[scope->entries_count++] =
-			(struct scope_entry){.service = service, .location = make_location(generator, PLACE_ANY, 0)};
+		struct scope_node *location = make_location(generator, PLACE_ANY, 0);
+		if (generator->functions && generator->calls_left > 0 && dice_chance(dice, 6)) {
+			struct scope_node *wrapped = make_call(generator, SCOPE_FN_WITH_REQUIREMENTS, 0);
+			append(wrapped, location);
+			location = wrapped;
+		}
+		scope->entries[scope->entries_count++] = (struct scope_entry){.service = service, .location = location};
 	}
 	return scope;
 }

@@ -120,6 +120,10 @@ static void test_functions(void **state)
 		{"strong(a & b)", "strong(a & b)"},
 		{"eventual(a & b); weak(c & d)", "eventual(a & b); weak(c & d)"},
 		{"strong(strong(a & b))", "strong(strong(a & b))"},
+		{"with_requirements( a&b )", "with_requirements(a & b)"},
+		{"c: with_requirements(((a;b))), i: a", "c: with_requirements(a; b), i: a"},
+		{"{\"c\": \"with_requirements(weak(a&b))\"}", "c: with_requirements(weak(a & b))"},
+		{"\"with_requirements\" & a", "\"with_requirements\" & a"},
 	};
 	CHECK_ROWS(rows);
 }

@@ -204,6 +204,19 @@ static void test_consistency(void **state)
 	CHECK_ROWS(*state, rows);
 }
 
+/* The same steps as without it; the plan says that it is so. */
+static void test_with_requirements(void **state)
+{
+	static const struct row rows[] = {
+		{"with_requirements(Site2)", "compute", "{op:one with_requirements:true site:Site2"},
+		{"with_requirements(Site1 & Site2)", "compute",
+	     "{op:all with_requirements:true consistency:eventual of:[Site1 Site2)"},
+		{"image: with_requirements(Site1 & Site2), compute: Site1", "compute", "Site1"},
+		{"with_requirements(Site1 % Site2)", "compute", "{op:span with_requirements:true prime:Site1: Site1 Site2)"},
+	};
+	CHECK_ROWS(*state, rows);
+}
+
 static void test_functions_choose_only_sites_with_the_service(void **state)
 {
 	static const struct row rows[] = {
@@ -389,6 +402,7 @@ int main(void)
 		IN_WORLD(test_functions_that_choose_one),
 		IN_WORLD(test_functions_that_choose_many),
 		IN_WORLD(test_consistency),
+		IN_WORLD(test_with_requirements),
 		IN_WORLD(test_functions_choose_only_sites_with_the_service),
 		IN_WORLD(test_named_sites_are_kept_with_a_warning),
 		IN_WORLD(test_expected_latency),
