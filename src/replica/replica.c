@@ -378,6 +378,16 @@ int replica_extend(struct replica *replica, struct replica_id id, site_id site, 
 	return code;
 }
 
+int replica_adopt(struct replica *replica, const struct replica_adoption *adoption, struct replica_now now,
+                  struct replica_id *id, struct err *err)
+{
+	if (!enter(replica, now))
+		return err_set(err, ERR_IO, "the store is broken");
+	int code = existing_take(replica, adoption, id, err);
+	leave(replica);
+	return code;
+}
+
 int replica_drop(struct replica *replica, struct replica_id id, const struct replica_drop *drop, struct replica_now now,
                  struct err *err)
 {

@@ -298,6 +298,20 @@ struct replica_submission {
 /* What a user asks. Is answered once, by host->answer(). */
 void replica_submit(struct replica *replica, const struct replica_submission *submission, struct replica_now now);
 
+/* An item that is at the service of this site, and that nobody made through Cheops, becomes a replicant with this site as its only member
+ * (existing.c). */
+struct replica_adoption {
+	const struct replica_create *create; /* its members are not looked at */
+	struct replica_id replicant;         /* chosen by the host */
+	struct str local_id;
+	bool local_id_quoted;
+};
+
+/* 0: `id` is its replicant, the one that there was if it is one already; the host says so once that is durable. ERR_CONFLICT, ERR_LIMIT,
+ * ERR_INVALID, ERR_NOT_FOUND (it was deleted). */
+int replica_adopt(struct replica *replica, const struct replica_adoption *adoption, struct replica_now now,
+                  struct replica_id *id, struct err *err);
+
 /* A person wants all members to have what this one has: its copy is read, and issued as a `replace` that had seen everything.
  * Is answered as a submission is. */
 void replica_give_state(struct replica *replica, struct replica_id id, uint64_t ticket, struct replica_now now);

@@ -617,6 +617,10 @@ void sync_section_end(struct buf *out, size_t at);
 void sync_op_put(struct buf *out, const struct sync_op *op);
 bool sync_op_read(struct reader *reader, struct sync_op *op, uint32_t members_count);
 
+/* existing.c */
+int existing_take(struct replica *replica, const struct replica_adoption *adoption, struct replica_id *id,
+                  struct err *err);
+
 /* members.c */
 enum {
 	MEMBER_REMOVED = 1,
