@@ -133,6 +133,7 @@ struct engine_found {
 	size_t local_id_bytes; /* 0: it is not here yet */
 	bool local_id_quoted;
 	enum replica_span span;
+	site_id prime;                          /* of what is not ALIKE */
 	bool witness;                           /* it lies elsewhere: */
 	site_id holders[LIMIT_REPLICA_HOLDERS]; /* at these, the prime first */
 	uint32_t holders_count;

@@ -25,6 +25,7 @@ static bool read_replicant(struct engine *engine, const struct look *look, struc
 	found->local_id_bytes = here.local_id_bytes;
 	found->local_id_quoted = here.local_id_quoted;
 	found->span = here.span;
+	found->prime = here.prime;
 	found->witness = here.witness;
 	found->holders_count = here.holders_count;
 	if (here.holders_count > 0)

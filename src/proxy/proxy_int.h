@@ -4,6 +4,8 @@
 
 #include "proxy/proxy.h"
 
+#include "cross/cross.h"
+
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/percent.h"
@@ -519,6 +521,10 @@ enum replica_span proxy_span_of(const struct proxy_resource *resource);
  * It refuses nothing: after it, proxy_execute() does the rest. */
 void proxy_gather_sites(struct proxy_exchange *exchange, const struct http_head *head, const site_id *sites,
                         uint32_t count);
+/* divide.c: how the parts of a divisible type are put together, for cross_combine(): divided fields, and those that the description
+ * combines. `object` is where the object is in each of the bodies; "": the body is it. They live as long as the type and the arena. */
+uint32_t proxy_combine_rules(struct arena *arena, const struct glue_type *type, struct str object,
+                             const struct cross_rule **rules);
 
 /* decide.c: what only the body can say. */
 void proxy_decide_keep(struct proxy_exchange *exchange, const struct http_head *head);

@@ -320,6 +320,7 @@ int replica_here_parse(struct str row, site_id self, struct replica_here *here, 
 		here->local_id_bytes = report->local_id_bytes;
 		here->local_id_quoted = report->local_id_quoted;
 		here->span = r.span;
+		here->prime = r.span != REPLICA_ALIKE ? witness_prime(&r) : 0;
 		here->witness = is_witness(&r);
 		if (here->witness)
 			here->holders_count = witness_holders(&r, here->holders, LIMIT_REPLICA_HOLDERS);

@@ -460,6 +460,7 @@ struct replica_here {
 	size_t local_id_bytes; /* 0: it is not here yet, or no longer */
 	bool local_id_quoted;
 	enum replica_span span;
+	site_id prime;                          /* of what is not ALIKE */
 	bool witness;                           /* this site has none of it: */
 	site_id holders[LIMIT_REPLICA_HOLDERS]; /* some of those that have; the prime first */
 	uint32_t holders_count;
