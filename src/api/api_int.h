@@ -100,4 +100,7 @@ void api_post_renew(struct api_job *job, const struct api_mesh *mesh);
 /* metrics.c */
 void api_get_metrics(struct api_job *job, const struct api_mesh *mesh);
 
+/* deps.c: what of it is at risk at this site, and why: a list of JSON; null: nothing. */
+void api_put_risks(struct buf *out, const struct engine_reply *reply, struct replica_id id);
+
 #endif

@@ -90,6 +90,7 @@ static void put_expiry(struct buf *out, const struct site *site)
 	X(replica.pending_operations, "cheops_replica_pending_operations", "gauge", "Operations not settled everywhere")   \
 	X(replica.pending_replicants, "cheops_replica_pending_replicants", "gauge", "Resources that have such")            \
 	X(replica.running, "cheops_replica_running", "gauge", "Requests under way at services here, for operations")       \
+	X(at_risk, "cheops_resources_at_risk", "gauge", "Resources here whose site cannot get at what they rely on")       \
 	X(changes, "cheops_changes_total", "counter", "Changes told of to those who follow them")                          \
 	X(hooks, "cheops_webhooks", "gauge", "Webhooks that are configured")                                               \
 	X(hooks_told, "cheops_webhook_events_total", "counter", "Events that webhooks have taken")                         \

@@ -118,7 +118,9 @@ static void put_replicant(struct buf *out, const struct engine_reply *reply, con
 		buf_put(out, i > 0 ? STR(",") : STR(""));
 		put_copy(out, reply, view, &view->members[i]);
 	}
-	buf_put(out, STR("]}"));
+	buf_put(out, STR("],\"at_risk\":"));
+	api_put_risks(out, reply, view->id);
+	buf_put_char(out, '}');
 }
 
 static void put_replicants(struct buf *out, const struct engine_reply *reply)

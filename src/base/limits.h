@@ -150,8 +150,10 @@ enum {
 	LIMIT_REPLICA_NAME_BYTES = 200,   /* of a service, a type, a local id */
 
 	/* what refers to what */
-	LIMIT_RELATION_FACTS = 128, /* references with a kind, of one resource */
-	LIMIT_RELATION_SITES = 8,   /* that what is referred to is taken from: any of them will do */
+	LIMIT_RELATION_FACTS = 128,    /* references with a kind, of one resource */
+	LIMIT_RELATION_NAMED = 8,      /* of those that rely on what is deleted, in its answer; */
+	LIMIT_RELATION_COUNTED = 1000, /* and counted, beside these */
+	LIMIT_RELATION_SITES = 8,      /* that what is referred to is taken from: any of them will do */
 
 	/* cross resources */
 	LIMIT_CROSS_FIELDS = 32,               /* of a body that are divided, or combined */

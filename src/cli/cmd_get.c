@@ -28,6 +28,7 @@ static const char more[] =
 	"          of another copy; `diverged` and none can give it; `deleted`; `left`\n"
 	"          the site that is asked was dropped: ask one that has it\n"
 	"          `(unknown since ...)` the site is out of reach: this is what it reported last\n"
+	"          `at risk` this site cannot get at something that it relies on\n"
 	"\n"
 	"VERIFY    `same` as the others, or as most of them; `differs`, `missing` somebody changed or deleted it\n"
 	"          behind Cheops' back (`cheops repair` makes one copy that of all); `not-settled` operations\n"
@@ -92,6 +93,22 @@ static int check(const void *context)
 
 /* ---- Showing ----------------------------------------------------------------------------------------------------- */
 
+static bool is_at_risk(const json_t *item)
+{
+	return json_array_size(json_object_get(item, "at_risk")) > 0;
+}
+
+static void add_state(struct cli_table *table, const json_t *item)
+{
+	struct str state = cli_json_text(item, "state");
+	struct buf text = {0};
+	buf_put(&text, state);
+	if (is_at_risk(item))
+		buf_put(&text, STR(", at risk"));
+	cli_table_add(table, is_at_risk(item) ? CLI_RED : cli_state_colour(state), buf_str(&text));
+	buf_free(&text);
+}
+
 static void put_list(struct buf *out, const json_t *answer, bool colour)
 {
 	static const char *const titles[] = {"ID", "TYPE", "NAME", "STATE", "SITES", NULL};
@@ -102,11 +119,10 @@ static void put_list(struct buf *out, const json_t *answer, bool colour)
 	json_array_foreach(json_object_get(answer, "replicants"), index, item)
 	{
 		struct buf members = {0};
-		struct str state = cli_json_text(item, "state");
 		cli_table_add(&table, "", cli_json_text(item, "id"));
 		cli_table_add(&table, "", cli_json_text(item, "type"));
 		cli_table_add(&table, "", cli_json_text(item, "name"));
-		cli_table_add(&table, cli_state_colour(state), state);
+		add_state(&table, item);
 		cli_put_members(&members, item);
 		cli_table_add(&table, "", buf_str(&members));
 		buf_free(&members);
@@ -123,6 +139,31 @@ static void add_number(struct cli_table *table, const json_t *item, const char *
 		buf_printf(&text, "%.0f", number);
 	cli_table_add(table, "", buf_str(&text));
 	buf_free(&text);
+}
+
+/* "at risk: relies on image.secret 42 at /secret, taken from Site2, which cannot be reached" */
+static void put_risks(struct buf *out, const json_t *item)
+{
+	size_t index, at;
+	json_t *risk, *site;
+	json_array_foreach(json_object_get(item, "at_risk"), index, risk)
+	{
+		const json_t *sites = json_object_get(risk, "sites");
+		bool gone = str_equal(cli_json_text(risk, "why"), STR("gone"));
+		struct str id = cli_json_text(risk, "id"), type = cli_json_text(risk, "type");
+		buf_put(out, STR("at risk: relies on "));
+		text_put_harmless(out, type);
+		buf_put(out, type.length > 0 ? STR(" ") : STR(""));
+		text_put_harmless(out, id.length > 0 ? id : cli_json_text(risk, "local_id"));
+		buf_put(out, STR(" at "));
+		text_put_harmless(out, cli_json_text(risk, "place"));
+		json_array_foreach(sites, at, site)
+		{
+			buf_put(out, at == 0 ? STR(", taken from ") : STR(" or "));
+			text_put_harmless(out, str_make(json_string_value(site), json_string_length(site)));
+		}
+		buf_put(out, gone ? STR(", which is gone\n") : STR(", which cannot be reached\n"));
+	}
 }
 
 static void put_one(struct buf *out, const json_t *item, bool colour)
@@ -144,6 +185,7 @@ static void put_one(struct buf *out, const json_t *item, bool colour)
 	buf_put(out, STR(", "));
 	text_put_harmless(out, cli_json_text(item, "consistency"));
 	buf_put_char(out, '\n');
+	put_risks(out, item);
 	cli_table_begin(&table, titles);
 	for (size_t i = 0; i < count; i++) {
 		const json_t *member = sorted[i];

@@ -50,6 +50,7 @@ void engine_ask_reply(struct ask *ask, const struct err *failure)
 		err_set(&ask->err, ERR_UNAVAILABLE, "the store of this agent cannot be used: %s", failure->text);
 	ask->reply.code = ask->err.code;
 	ask->reply.text = str_of(ask->err.text);
+	ask->reply.engine = engine;
 	ask->reply.self = engine->options.self;
 	if (engine->sites)
 		ask->sites = site_snapshot_keep(engine->sites);
@@ -472,6 +473,7 @@ void engine_asks_drop(struct engine *engine)
 void engine_figures_note(struct engine *engine)
 {
 	struct engine_figures figures = {.commit_failures = engine->commit_failures,
+	                                 .at_risk = engine->risks.count,
 	                                 .changes = engine->changes.last - engine->changes.first};
 	figures.commits = engine->journal.commits;
 	if (engine->replica)

@@ -83,6 +83,7 @@ struct engine_reply {
 	uint32_t hooks_count;
 	bool reset;                        /* some were missed: go on from `last` */
 	uint64_t last;                     /* number of the last change that there was */
+	struct engine *engine;             /* for what any thread may ask */
 	site_id self;                      /* who says so */
 	const struct site_snapshot *sites; /* what sites are called; NULL: nobody knows yet */
 };
@@ -128,6 +129,7 @@ struct engine_figures {
 	struct replica_counters replica;
 	uint64_t commits; /* since the store was made */
 	uint64_t commit_failures;
+	uint64_t at_risk; /* replicants */
 	uint64_t changes; /* told of */
 	uint64_t hooks;   /* webhooks that are configured */
 	uint64_t hooks_told, hooks_failed, hooks_missed;

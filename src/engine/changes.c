@@ -6,7 +6,8 @@
  *
  *     key   number of the first, 8 bytes
  *     row   version (1), then for each change 46 bytes: when (8, ms since 1970), kind (1), the resource (16), the operation's site
- *           (8) and number (4), the member (8), its state (1); and of a merge 16 more: what it has become
+ *           (8) and number (4), the member (8), its state (1); and of a merge 16 more: what it has become; of one at risk: what it
+ *           relies on, or zeros
  *
  * Numbers go on where they stopped. A store that has none begins with the clock's, so that those of an earlier store are behind.
  */
@@ -50,7 +51,7 @@ static void change_put(struct buf *out, const struct replica_event *event, uint6
 	put_number(out, event->op.number, 4);
 	put_number(out, event->member, 8);
 	put_number(out, event->state, 1);
-	if (event->kind == REPLICA_EVENT_MERGED)
+	if (event->kind == REPLICA_EVENT_MERGED || event->kind == REPLICA_EVENT_AT_RISK)
 		put_id(out, event->into);
 }
 
@@ -64,7 +65,7 @@ static bool change_read(struct reader *reader, struct engine_change *change)
 	event->op.number = read_32(reader);
 	event->member = read_64(reader);
 	uint8_t state = read_8(reader);
-	if (kind == REPLICA_EVENT_MERGED)
+	if (kind == REPLICA_EVENT_MERGED || kind == REPLICA_EVENT_AT_RISK)
 		read_id(reader, &event->into);
 	event->kind = (enum replica_event_kind)kind;
 	event->state = (enum replica_member_state)state;
@@ -238,9 +239,35 @@ const char *engine_change_name(enum replica_event_kind kind)
 	case REPLICA_EVENT_REPAIRED: return "repaired";
 	case REPLICA_EVENT_CONFLICT: return "conflict";
 	case REPLICA_EVENT_MERGED: return "merged";
+	case REPLICA_EVENT_AT_RISK: return "at-risk";
+	case REPLICA_EVENT_SAFE: return "safe";
 	case REPLICA_EVENT_KINDS: break;
 	}
 	UNREACHABLE();
+}
+
+static void put_site(struct buf *out, site_id site, const struct site_snapshot *sites)
+{
+	uint32_t place = sites ? site_snapshot_find(sites, site) : SCOPE_NO_INDEX;
+	buf_put(out, STR(",\"site\":"));
+	if (place == SCOPE_NO_INDEX)
+		buf_printf(out, "\"%016llx\"", (unsigned long long)site);
+	else
+		buf_put_json(out, sites->places[place].name);
+}
+
+/* The first of what it relies on; all of it is shown with the resource. */
+static void put_risk(struct buf *out, const struct replica_event *event, const struct site_snapshot *sites)
+{
+	static const struct replica_id none;
+	if (memcmp(&event->into, &none, sizeof(none)) != 0) {
+		buf_put(out, STR(",\"relies_on\":\""));
+		replica_id_put(event->into, out);
+		buf_put_char(out, '"');
+	}
+	if (event->member != 0)
+		put_site(out, event->member, sites);
+	buf_printf(out, ",\"why\":\"%s\"", event->member != 0 ? "unreachable" : "gone");
 }
 
 void engine_change_put(struct buf *out, const struct engine_change *change, const struct site_snapshot *sites)
@@ -261,14 +288,11 @@ void engine_change_put(struct buf *out, const struct engine_change *change, cons
 		buf_put_char(out, '"');
 	}
 	if (event->kind == REPLICA_EVENT_OPERATION) {
-		uint32_t place = sites ? site_snapshot_find(sites, event->member) : SCOPE_NO_INDEX;
-		buf_put(out, STR(",\"site\":"));
-		if (place == SCOPE_NO_INDEX)
-			buf_printf(out, "\"%016llx\"", (unsigned long long)event->member);
-		else
-			buf_put_json(out, sites->places[place].name);
+		put_site(out, event->member, sites);
 		buf_printf(out, ",\"state\":\"%s\"", replica_member_state_name(event->state));
 	}
+	if (event->kind == REPLICA_EVENT_AT_RISK)
+		put_risk(out, event, sites);
 	timestamp_format((int64_t)change->wall_ms, at);
 	buf_printf(out, ",\"at\":\"%s\"}", at);
 }

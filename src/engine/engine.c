@@ -1,4 +1,5 @@
 #include "engine/engine_int.h"
+#include "engine/relations.h"
 
 #include "base/check.h"
 
@@ -258,6 +259,7 @@ static void flush(struct http_task *task)
 {
 	struct engine *engine = (struct engine *)((char *)task - offsetof(struct engine, flush));
 	engine->flushing = false;
+	engine_risks_review(engine);
 	engine_changes_store(engine);
 	engine_hooks_store(engine);
 	if (engine_commit(engine) != 0) {
@@ -424,6 +426,7 @@ static void take_sites(struct http_task *task)
 	engine->client = errand->client;
 	if (engine->replica)
 		meet(engine, before);
+	engine_risks_meet(engine, before);
 	drop_sites(before, client);
 	free(errand);
 }
@@ -484,6 +487,8 @@ static int start_replica(struct engine *engine, struct err *err)
 	int code = engine_journal_replay(engine, err);
 	if (code == 0)
 		code = engine_changes_load(engine, err);
+	if (code == 0 && engine_risks_load(engine) != 0)
+		code = err_set(err, engine->failure.code, "the store cannot be read: %s", engine->failure.text);
 	if (code == 0)
 		code = engine_spread_load(engine, err);
 	if (code == 0)
@@ -573,6 +578,7 @@ static void release(struct engine *engine)
 	engine_fetches_free(engine);
 	engine_hooks_free(engine);
 	engine_changes_free(engine);
+	engine_risks_free(engine);
 	if (engine->replica)
 		replica_free(engine->replica);
 	http_pool_free(engine->pool);
@@ -614,6 +620,7 @@ int engine_open(struct engine **out, const struct engine_options *options, struc
 	pthread_mutex_init(&engine->spools_lock, NULL);
 	engine_overlay_open(engine);
 	engine_spread_open(engine);
+	map_init(&engine->risks.met, options->hash_key);
 	struct store_options store = {
 		.schema = &engine_schema, .folder = options->folder, .bytes_most = options->bytes_most};
 	int code = trust_box_new(&engine->box, options->key, err);

@@ -323,6 +323,19 @@ struct spread_change {
 	struct buf before_type, type;
 };
 
+/* See risks.c. */
+struct risks {
+	uint64_t count; /* replicants at risk */
+	struct buf due; /* ids to be looked at before the next commit */
+	struct map met; /* sites that were there in this life */
+	bool settled;   /* long enough since the start: who was not heard of is lost */
+	/* of all that rely on something, up to where they were looked at */
+	bool begun, timed;
+	struct replica_id after;
+	struct http_timer timer;
+	struct http_timer settling;
+};
+
 struct engine {
 	struct engine_options options;
 	struct store *store;
@@ -375,6 +388,7 @@ struct engine {
 	bool hooks_due; /* where they are is to be stored, even if nothing else is */
 	bool stopped;   /* of the thread that stopped it */
 
+	struct risks risks;
 	struct wait *waits;
 	uint32_t waits_count;
 	struct changes changes;

@@ -74,6 +74,8 @@ static void change_ends(struct engine *engine, struct replica_id from, const str
 		engine_row_put(engine, TABLE, buf_str(&key), str_make(&row, 1));
 	}
 	bool relied = relation_relies(old), relies = relation_relies(new);
+	if (relied || relies)
+		engine_risk_look(engine, from);
 	from_key(&key, 'r', from);
 	if (relies && !relied)
 		engine_row_put(engine, TABLE, buf_str(&key), STR(""));
@@ -329,6 +331,22 @@ static bool match_of(const struct run *run, struct engine_head *head, struct glu
 	       (!match->needs_body || glue_match_body(run->setup->about.glue, run->request.body, match, NULL));
 }
 
+static bool look_at_risk(void *context, const struct engine_referrer *referrer)
+{
+	engine_risk_look(context, referrer->from);
+	return true;
+}
+
+/* It came, or went: who relies on it is looked at when src/replica has heard of it. */
+static void look_at_dependants(const struct run *run)
+{
+	struct relation_target target = {.managed = true, .id = run->task.op.replicant};
+	uint8_t effect = run->class.effect;
+	bool all = run->class.facet == 0 && (effect == ORDER_CREATE || effect == ORDER_DELETE || effect == ORDER_ADOPT);
+	if (all || run->task.kind == REPLICA_LEAVE || run->task.kind == REPLICA_RUN_ANEW)
+		engine_relations_to(run->engine, &target, 0, 1U << GLUE_RELIANCE, look_at_risk, run->engine);
+}
+
 void engine_relations_ran(const struct run *run)
 {
 	struct engine_head head;
@@ -337,6 +355,7 @@ void engine_relations_ran(const struct run *run)
 	struct replica_id from = run->task.op.replicant;
 	if (!has_run(run))
 		return;
+	look_at_dependants(run);
 	if (run->task.kind == REPLICA_LEAVE || (run->class.effect == ORDER_DELETE && run->class.facet == 0)) {
 		forget(run->engine, from);
 		return;
@@ -457,6 +476,8 @@ void engine_relations_row(struct engine *engine, struct str key, const struct st
 	if (lives == lived || key.length != sizeof(id.bytes))
 		return;
 	memcpy(id.bytes, key.at, sizeof(id.bytes));
+	struct relation_target target = {.managed = true, .id = id};
+	engine_relations_to(engine, &target, 0, 1U << GLUE_RELIANCE, look_at_risk, engine);
 	if (lives) {
 		take_path(engine, id, &about);
 		return;
@@ -571,6 +592,25 @@ bool engine_referrers_local(struct engine *engine, const struct engine_name *to,
 	struct relation_target target = {
 		.service = to->service, .type = to->type, .collection = to->collection, .name = to->id};
 	return ask(engine, &target, kinds, each, context);
+}
+
+bool engine_about(struct engine *engine, struct replica_id id, struct engine_about *about)
+{
+	struct look look;
+	struct str row;
+	struct replica_about found;
+	if (!engine_look_begin(engine, &look))
+		return false;
+	bool known = engine_look_get(&look, REPLICA_REPLICANTS, str_make((const char *)id.bytes, sizeof(id.bytes)), &row) &&
+	             replica_about_parse(row, &found) && found.type.length + found.name.length <= sizeof(about->text);
+	if (known) {
+		memcpy(about->text, found.type.at, found.type.length);
+		memcpy(about->text + found.type.length, found.name.at, found.name.length);
+		about->type = str_make(about->text, found.type.length);
+		about->name = str_make(about->text + found.type.length, found.name.length);
+	}
+	engine_look_end(&look);
+	return known;
 }
 
 bool engine_refers(struct engine *engine, struct replica_id from, struct arena *arena, struct relation_record *record)

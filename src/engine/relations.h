@@ -11,6 +11,7 @@
 
 #include "engine/engine.h"
 #include "relation/record.h"
+#include "relation/risk.h"
 
 /* One that refers to what was asked for. */
 struct engine_referrer {
@@ -33,6 +34,22 @@ bool engine_referrers_local(struct engine *engine, const struct engine_name *to,
 /* What one refers to; slices are of the arena. False: nothing is recorded. */
 bool engine_refers(struct engine *engine, struct replica_id from, struct arena *arena, struct relation_record *record);
 
+/* What a replicant is, in short; slices are of the struct. False: it is not here, or gone. */
+struct engine_about {
+	struct str type;
+	struct str name; /* "": it has none */
+	char text[2 * LIMIT_REPLICA_NAME_BYTES];
+};
+
+bool engine_about(struct engine *engine, struct replica_id id, struct engine_about *about);
+
+/* What is no replicant was deleted here, for good: who relies on it is at risk. Any thread, takes effect soon. */
+void engine_relied_is_gone(struct engine *engine, const struct engine_name *name);
+
+/* Why a replicant is at risk at this site: what it relies on, of what it refers to, and why each. Slices are of the arena. False: it is
+ * not. */
+bool engine_risk_of(struct engine *engine, struct replica_id id, struct arena *arena, struct relation_risks *risks);
+
 /* ---- The engine's thread: with what was put since -------------------------------------------------------------------- */
 
 struct run;
@@ -46,5 +63,16 @@ bool engine_relations_from(struct engine *engine, struct replica_id from, struct
 void engine_relations_row(struct engine *engine, struct str key, const struct str *row);
 /* An operation had its effect here; before src/replica is told. */
 void engine_relations_ran(const struct run *run);
+
+/* risks.c: who is at risk. */
+/* What it relies on has changed, or may have. */
+void engine_risk_look(struct engine *engine, struct replica_id id);
+/* Before a commit: those are looked at. */
+void engine_risks_review(struct engine *engine);
+/* Sites have come, or gone: `before` is what was known of them; NULL: nothing. */
+void engine_risks_meet(struct engine *engine, const struct site_snapshot *before);
+/* How many there are is counted anew, from the rows. */
+int engine_risks_load(struct engine *engine);
+void engine_risks_free(struct engine *engine);
 
 #endif

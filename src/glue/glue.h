@@ -259,6 +259,8 @@ struct str glue_type_service(const struct glue_type *type);
 
 enum glue_owner glue_type_owner(const struct glue_type *type);
 enum glue_relied glue_type_relied(const struct glue_type *type);
+/* Can something rely on it, by the description? */
+bool glue_type_may_be_relied(const struct glue_type *type);
 const struct glue_cross *glue_type_cross(const struct glue_type *type); /* never NULL; GLUE_NO_CROSS: nothing is said */
 
 /* Its operations are numbered from 0, default ones included; at most LIMIT_GLUE_OPERATIONS. So are facets; 0 is the item. */

@@ -141,6 +141,7 @@ struct glue_type {
 	struct glue_texts ignored;      /* variables */
 	enum glue_owner owner;
 	enum glue_relied relied;
+	bool may_be_relied; /* something refers to it, or to any type, and relies on that */
 	struct glue_cross cross;
 	bool unique;
 	bool ids_in_collection;

@@ -202,10 +202,20 @@ static void check_container(struct glue_load *load, const struct glue_type *type
 		              TEXT_NAME(reference->place));
 }
 
+static void note_reliance(struct glue_load *load, const struct glue_reference *reference)
+{
+	if (reference->kind != GLUE_RELIANCE)
+		return;
+	for (uint32_t i = 0; i < load->glue->types_count; i++)
+		load->glue->types[i].may_be_relied |= !reference->type || reference->type == &load->glue->types[i];
+}
+
 static void check_all(struct glue_load *load, const struct glue_type *type, const struct glue_references *references)
 {
-	for (uint32_t i = 0; i < references->count; i++)
+	for (uint32_t i = 0; i < references->count; i++) {
 		check_container(load, type, &references->at[i]);
+		note_reliance(load, &references->at[i]);
+	}
 }
 
 void glue_check_relations(struct glue_load *load)

@@ -50,6 +50,11 @@ enum glue_relied glue_type_relied(const struct glue_type *type)
 	return type->relied;
 }
 
+bool glue_type_may_be_relied(const struct glue_type *type)
+{
+	return type->may_be_relied;
+}
+
 const struct glue_cross *glue_type_cross(const struct glue_type *type)
 {
 	return &type->cross;

@@ -238,6 +238,7 @@ void proxy_build_response(struct proxy_exchange *exchange, struct http_head *hea
 	}
 	if (final) {
 		put_framing(exchange, head, spliced, out);
+		proxy_put_relied(exchange, head->status, out);
 		if (exchange->lease || exchange->client->kind == PROXY_FRONT_PEER) {
 			struct str site = exchange->peer ? exchange->peer->name : exchange->state->config->site;
 			put_proxy_status(exchange, out, &(struct deed){.site = site, .status = head->status});
@@ -450,6 +451,7 @@ void proxy_problem(struct proxy_exchange *exchange, const struct proxy_problem *
 		buf_put(&body, STR(",\"scope_error\":"));
 		scope_diag_json(&body, problem->diag);
 	}
+	buf_put(&body, problem->members);
 	buf_put(&body, STR("}\n"));
 	put_fields(exchange, &fields, problem);
 	if (problem->retry_after_s)

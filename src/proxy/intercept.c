@@ -421,6 +421,6 @@ void proxy_go_on(struct proxy_exchange *exchange, struct http_head *head)
 			return;
 	} else if (proxy_evaluate(exchange, head) != 0)
 		return;
-	if (proxy_replicate(exchange, head) == 0)
+	if (proxy_check_relied(exchange) == 0 && proxy_replicate(exchange, head) == 0)
 		proxy_execute(exchange, head);
 }

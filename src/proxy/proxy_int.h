@@ -388,6 +388,7 @@ struct proxy_exchange {
 	struct proxy_asked *asked;              /* what may be used, while the body is read for it */
 	const struct relation_refusal *refusal; /* what is told to who asks for the plan; NULL: nothing */
 	const char *refused_as;                 /* its type */
+	struct str relied;                      /* who relies on what is deleted, as text; "": nobody */
 	struct str scope_text;                  /* as given */
 	struct str scope;                       /* canonical, with a service for each entry; "" without a scope */
 	struct str baggage;                     /* what is left of it */
@@ -483,6 +484,11 @@ int proxy_evaluate_again(struct proxy_exchange *exchange);
 int proxy_choose_place(struct proxy_exchange *exchange);
 /* owner.c: may the request use what its scope gives it? 0: it goes on; else it was answered, or goes on when its body is read. */
 int proxy_check_owner(struct proxy_exchange *exchange, const struct http_head *head);
+
+/* relied.c: may it be deleted, though others rely on it? 0: it goes on, and its answer warns of them; else it was answered. */
+int proxy_check_relied(struct proxy_exchange *exchange);
+/* The Warning, and whoever has to know hears of it: once, with the head of the answer. */
+void proxy_put_relied(struct proxy_exchange *exchange, unsigned status, struct buf *out);
 
 /* Answers with the plan, as `cheops scope explain -o json` has it, where Cheops-Explain asks for it. 0: nobody asked. */
 int proxy_explain(struct proxy_exchange *exchange, const struct http_head *head);
@@ -744,6 +750,7 @@ struct proxy_problem {
 	bool close;                    /* the connection cannot go on */
 	unsigned retry_after_s;        /* 0: not told */
 	const struct scope_diag *diag; /* what is wrong with the scope */
+	struct str members;            /* more of its JSON, each behind a comma */
 };
 
 __attribute__((format(printf, 3, 4))) void proxy_problem(struct proxy_exchange *exchange,

@@ -166,7 +166,11 @@ static void answered(void *context, const struct engine_answer *answer)
 {
 	struct proxy_exchange *exchange = context;
 	if (answer->code == 0) {
-		proxy_answer_whole(exchange, answer->status, answer->fields, answer->body);
+		struct buf fields = {0};
+		buf_put(&fields, answer->fields);
+		proxy_put_relied(exchange, answer->status, &fields);
+		proxy_answer_whole(exchange, answer->status, buf_str(&fields), answer->body);
+		buf_free(&fields);
 		return;
 	}
 	struct buf body = {0};

@@ -208,6 +208,9 @@ enum replica_event_kind {
 	REPLICA_EVENT_REPAIRED,
 	REPLICA_EVENT_CONFLICT, /* its create was rejected here: another replicant has its natural name */
 	REPLICA_EVENT_MERGED,   /* two were made apart under one natural name: it became an alias of `into` */
+	/* Of the host alone: */
+	REPLICA_EVENT_AT_RISK, /* what it relies on (`into`, if that is a replicant) is out of reach at `member`, or (0) gone */
+	REPLICA_EVENT_SAFE, /* no more */
 	REPLICA_EVENT_KINDS,
 };
 
@@ -216,7 +219,7 @@ struct replica_event {
 	struct replica_op_id op; /* number 0: of the replicant */
 	site_id member;          /* whose state it is; 0: all */
 	enum replica_member_state state;
-	struct replica_id into; /* MERGED */
+	struct replica_id into; /* MERGED, AT_RISK */
 };
 
 struct replica_host {

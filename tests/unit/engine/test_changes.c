@@ -11,7 +11,7 @@ static struct replica_event event_of(enum replica_event_kind kind, uint8_t about
 	event.op.replicant.bytes[0] = about;
 	event.op.site = LIFE_SELF;
 	event.op.number = 1;
-	if (kind == REPLICA_EVENT_MERGED)
+	if (kind == REPLICA_EVENT_MERGED || kind == REPLICA_EVENT_AT_RISK)
 		event.into.bytes[15] = about;
 	return event;
 }
