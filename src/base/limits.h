@@ -56,6 +56,8 @@ enum {
 	LIMIT_GATHER_AROUND_BYTES = 256 << 10, /* before the array of a list, and again behind it */
 	LIMIT_GATHER_ELEMENT_BYTES = 4 << 20,  /* of one element */
 	LIMIT_GATHER_REPLICAS = 1 << 20,       /* shown in one list: each is remembered, to be shown once */
+	LIMIT_GATHER_PARTS = 1 << 16,          /* of divided resources in one list: they wait for each other, */
+	LIMIT_GATHER_PARTS_BYTES = 16 << 20,   /* and have so many bytes */
 	LIMIT_GATHER_BODY_BYTES = 1 << 20,     /* of an answer that is no list, from one site, */
 	LIMIT_GATHER_BODIES_BYTES = 16 << 20,  /* and from all of them */
 

@@ -18,9 +18,12 @@
  * such a fault: readers would take the last one, and lose what the others have.
  *
  * Marks: an agent that is asked to inserts `"cheops-replica":"<meta-id>"` as the first member of each element that is a replica
- * (glue_splicer_mark()); here it is taken out again.
+ * (glue_splicer_mark()); here it is taken out again. Of what is divided, each site has a part, and the mark says so: `<meta-id>;prime` at the
+ * prime, `<meta-id>;part` at the others. The parts of one resource are kept until all sites are through, and then become one element, at the
+ * end of the array. How, is the caller's business (struct glue_gather_policy).
  *
- * Memory: a window per site, one element, what stands around the array, and 16 bytes for each replica that was shown. */
+ * Memory: a window per site, one element, what stands around the array, 16 bytes for each replica that was shown, and the parts of what is
+ * divided. */
 #ifndef GLUE_GATHER_H
 #define GLUE_GATHER_H
 
@@ -40,10 +43,35 @@ enum glue_gather_fault {
 	GLUE_GATHER_TWICE,    /* a key that leads to the list is there twice */
 	GLUE_GATHER_TOO_LONG, /* an element, or what stands around the array: LIMIT_GATHER_... */
 	GLUE_GATHER_REPLICAS, /* more than LIMIT_GATHER_REPLICAS were shown */
+	GLUE_GATHER_PARTS,    /* more than LIMIT_GATHER_PARTS... of divided resources */
 	GLUE_GATHER_FAULTS,
 };
 
 const char *glue_gather_fault_name(enum glue_gather_fault fault); /* "no-json"... */
+
+#define GLUE_GATHER_MARK_PART ";part"
+#define GLUE_GATHER_MARK_PRIME ";prime"
+
+enum { GLUE_GATHER_ID_BYTES = 16 }; /* of a meta-id */
+
+/* What one site has of a resource: an object. */
+struct glue_gather_part {
+	uint32_t site;
+	struct str text;
+	bool left_out; /* set by the caller: nothing could be made of it, */
+	struct err why;
+};
+
+/* What the caller knows of replicated resources. Functions may be NULL. */
+struct glue_gather_policy {
+	void *context;
+	/* Is it to be shown here? Asked of sites that are glue_gather_only(). */
+	bool (*knows)(void *context, const unsigned char id[GLUE_GATHER_ID_BYTES]);
+	/* One object of the parts of a resource, the prime's first, appended; false: there is none. NULL: the first part stands for all. */
+	bool (*combine)(void *context, struct glue_gather_part *parts, uint32_t count, struct buf *out, struct err *err);
+	/* Sets those of the sites that should have a part of it. */
+	void (*expects)(void *context, const unsigned char id[GLUE_GATHER_ID_BYTES], bool sites[LIMIT_GATHER_SITES]);
+};
 
 struct glue_gather_options {
 	uint32_t sites_count;
@@ -51,6 +79,7 @@ struct glue_gather_options {
 	struct str next; /* to what says that there is another page; "": nothing does */
 	const struct str
 		*names; /* of the sites, to be put into each element as "cheops-site"; NULL: they are not. Not copied */
+	struct glue_gather_policy policy;
 	struct hash_key hash_key;
 };
 
@@ -60,6 +89,9 @@ void glue_gather_free(struct glue_gather *gather);
 
 /* Elements of this site may have marks. Before it is fed. */
 void glue_gather_marked(struct glue_gather *gather, uint32_t site);
+
+/* Of this site's elements, those are shown that have a mark which the policy knows; all others are left out. Before it is fed. */
+void glue_gather_only(struct glue_gather *gather, uint32_t site);
 
 /* Is there any use in feeding this site now? Otherwise what is fed is kept until it is its turn. */
 bool glue_gather_wants(const struct glue_gather *gather, uint32_t site);
@@ -81,6 +113,8 @@ uint32_t glue_gather_turn(const struct glue_gather *gather);
 
 /* What became of a site; the text says what was found, where that is more than its name. */
 enum glue_gather_fault glue_gather_fault(const struct glue_gather *gather, uint32_t site, struct str *text);
+/* Its list is whole, but a part of something divided was not in it, or was of no use. Known when all was passed on. */
+bool glue_gather_lacks(const struct glue_gather *gather, uint32_t site, struct str *text);
 /* It said that there is another page. */
 bool glue_gather_has_more(const struct glue_gather *gather, uint32_t site);
 

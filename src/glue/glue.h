@@ -417,8 +417,8 @@ struct glue_splicer;
 struct glue_splicer *glue_splicer_new(const struct glue_places *places, const struct glue_replacer *replacer);
 void glue_splicer_free(struct glue_splicer *splicer);
 /* Of a list that is gathered with those of other sites (gather.h): each element, an object, that is a replica by its id gets
- * `"cheops-replica":"<meta-id>"` as its first member. The meta-id is what the replacer has put in place of its id or, where it put
- * nothing, what `mark` writes for it; nothing: it is no replica. */
+ * `"cheops-replica":"<meta-id>"` as its first member. It is what `mark` writes for it or, where that writes nothing, what the replacer has
+ * put in place of its id; nothing: it is no replica. */
 struct glue_marker {
 	void *context;
 	void (*mark)(void *context, const struct glue_place *place, struct buf *meta_id);

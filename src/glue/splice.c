@@ -188,13 +188,13 @@ static void replace(struct glue_splicer *splicer, struct buf *out)
 	splicer->held = NULL;
 	buf_clear(&splicer->value);
 	bool marks = is_text && splicer->element > 0 && place.kind == GLUE_PLACE_ID && splicer->mark.length == 0;
+	if (marks && splicer->marker.mark)
+		splicer->marker.mark(splicer->marker.context, &place, &splicer->mark);
 	if (!is_text || !splicer->replacer.replace(splicer->replacer.context, &place, &splicer->value, &quoted)) {
-		if (marks && splicer->marker.mark)
-			splicer->marker.mark(splicer->marker.context, &place, &splicer->mark);
 		buf_put(out, json->token);
 		return;
 	}
-	if (marks)
+	if (marks && splicer->mark.length == 0)
 		buf_put(&splicer->mark, buf_str(&splicer->value));
 	/* Whatever the replacer says, the text stays JSON. */
 	struct str text = buf_str(&splicer->value);

@@ -196,6 +196,18 @@ static int refuse_strangers(struct proxy_exchange *exchange, const struct scope_
 	return -1;
 }
 
+/* Does the scope say anything of the service that is asked? It may be for those alone that this one calls. */
+static bool names_site(const struct proxy_exchange *exchange)
+{
+	const struct scope *scope = scope_lease_scope(exchange->lease);
+	for (uint32_t i = 0; i < scope_entries_count(scope); i++) {
+		struct str service = scope_entry_service(scope, i);
+		if (service.length == 0 || str_equal(service, exchange->service->name))
+			return true;
+	}
+	return false;
+}
+
 int proxy_evaluate(struct proxy_exchange *exchange, const struct http_head *head)
 {
 	const struct scope_view *view = &exchange->proxy->mesh->sites->view;
@@ -227,5 +239,9 @@ int proxy_evaluate(struct proxy_exchange *exchange, const struct http_head *head
 		return -1;
 	if (proxy_explain(exchange, head) != 0)
 		return -1;
-	return operation ? 0 : proxy_choose_place(exchange);
+	if (operation)
+		return 0;
+	if (!names_site(exchange))
+		proxy_list_spread(exchange, head);
+	return exchange->trial ? 0 : proxy_choose_place(exchange);
 }

@@ -415,7 +415,9 @@ const char *proxy_part_missing(const struct proxy_exchange *exchange, uint32_t n
 	enum glue_gather_fault fault = glue_gather_fault(gather->merger, number, details);
 	if (fault != GLUE_GATHER_OK)
 		return glue_gather_fault_name(fault);
-	return part->more || glue_gather_has_more(gather->merger, number) ? "more-pages" : NULL;
+	if (part->more || glue_gather_has_more(gather->merger, number))
+		return "more-pages";
+	return glue_gather_lacks(gather->merger, number, details) ? "part" : NULL;
 }
 
 /* ---- Going on ---------------------------------------------------------------------------------------------------- */
@@ -428,13 +430,17 @@ static void make_merger(struct proxy_exchange *exchange)
 	if (!gather->lists || gather->merger)
 		return;
 	glue_operation_list(exchange->resource->match.operation, &about);
-	gather->merger = glue_gather_new(&(struct glue_gather_options){.sites_count = gather->count,
-	                                                               .list = about.list,
-	                                                               .next = about.next,
-	                                                               .names = gather->shows_sites ? gather->names : NULL,
-	                                                               .hash_key = exchange->proxy->shared->hash_key},
-	                                 &err);
+	struct glue_gather_options options = {.sites_count = gather->count,
+	                                      .list = about.list,
+	                                      .next = about.next,
+	                                      .names = gather->shows_sites ? gather->names : NULL,
+	                                      .hash_key = exchange->proxy->shared->hash_key};
+	proxy_gather_policy(exchange, &options.policy);
+	gather->merger = glue_gather_new(&options, &err);
 	gather->lists = gather->merger != NULL; /* a pointer with `*`: they are shown side by side */
+	for (uint32_t i = 0; i < gather->count && gather->merger && gather->ours; i++)
+		if (gather->parts[i].candidate->place != PROXY_HERE)
+			glue_gather_only(gather->merger, i);
 }
 
 /* All at once; those that are known to be down are left out, unless all are. */
@@ -554,7 +560,7 @@ void proxy_gather_advance(struct proxy_exchange *exchange)
 	struct proxy_gather *gather = exchange->trial->gather;
 	if (exchange->phase == PROXY_TRYING && !gather->launched)
 		launch_all(exchange);
-	if (exchange->phase != PROXY_TRYING)
+	if (exchange->phase != PROXY_TRYING || (gather->ours && proxy_gather_own_failed(exchange)))
 		return;
 	for (uint32_t i = 0; i < gather->count; i++)
 		if (!gather->parts[i].headed && !gather->parts[i].over)

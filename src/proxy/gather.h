@@ -31,6 +31,7 @@ struct proxy_gather {
 	uint32_t count;
 	bool lists;    /* they are put together; otherwise they are shown side by side */
 	bool given;    /* the sites are not the user's choice: see gather_sites.c */
+	bool ours;     /* it is the list of this site, the first; of others, what is known here (gather_spread.c) */
 	bool launched; /* all were asked */
 	bool decided;  /* all heads were there */
 	bool shows_sites;
@@ -38,6 +39,8 @@ struct proxy_gather {
 	size_t body_bytes;
 	struct str *names;
 	struct glue_gather *merger;
+	const struct cross_rule *rules; /* for what is divided */
+	uint32_t rules_count;
 	struct buf out; /* merged, not on its way yet */
 };
 
@@ -58,6 +61,26 @@ bool proxy_gather_next(struct proxy_exchange *exchange);
 void proxy_gather_free(struct proxy_exchange *exchange);
 /* Why a part is missing, or not whole; NULL: it is not. */
 const char *proxy_part_missing(const struct proxy_exchange *exchange, uint32_t number, struct str *details);
+
+/* gather_sites.c: starts a read at these sites, as if the scope had said `&` of them, where the scope says nothing of it: for whoever knows
+ * that what is asked for is one thing over these sites (a list in a container, a resource that lies elsewhere). This site is one of them
+ * only if it is named, and should then be the first: of a list, the shape and the fields are those of the first that answers.
+ *   - ids in the path and the query are sent to the others as meta-ids, whatever the user said
+ *   - sites that were removed from the mesh are not asked; one that is not known yet, or fails, is told in `Cheops-Partial`
+ *   - where the answers cannot be put together (the query asks for a page or an order, an answer without an end, a request with a body) it runs
+ *     here alone, as it would have without this call, and `Cheops-Partial` names the others with the reason
+ * It refuses nothing: after it, proxy_execute() does the rest. */
+void proxy_gather_sites(struct proxy_exchange *exchange, const struct http_head *head, const site_id *sites,
+                        uint32_t count);
+
+/* They are not asked, for that reason; it is told with the answer. This site is passed over. */
+void proxy_gather_leave_out(struct proxy_exchange *exchange, const struct proxy_candidate *candidates, uint32_t count,
+                            const char *reason, struct str details);
+
+/* gather_spread.c: what the merger is to know of cross resources. */
+void proxy_gather_policy(struct proxy_exchange *exchange, struct glue_gather_policy *policy);
+/* Of a list of this site: its own service failed, or gave something else. Then that is the answer, and it was given. */
+bool proxy_gather_own_failed(struct proxy_exchange *exchange);
 
 /* gather_answer.c: what is told of it. */
 void proxy_gather_respond(struct proxy_exchange *exchange, const struct proxy_part *shape);

@@ -94,9 +94,8 @@ static uint32_t make_candidates(struct proxy_exchange *exchange, const site_id *
 	return made;
 }
 
-/* They are not asked. */
-static void leave_out(struct proxy_exchange *exchange, const struct proxy_candidate *candidates, uint32_t count,
-                      const struct alone *alone)
+void proxy_gather_leave_out(struct proxy_exchange *exchange, const struct proxy_candidate *candidates, uint32_t count,
+                            const char *reason, struct str details)
 {
 	struct buf text = {0};
 	for (uint32_t i = 0; i < count; i++) {
@@ -104,10 +103,10 @@ static void leave_out(struct proxy_exchange *exchange, const struct proxy_candid
 			continue;
 		buf_put(&text, text.length ? STR(", ") : STR(""));
 		proxy_put_quoted(&text, candidates[i].name);
-		buf_printf(&text, ";reason=%s", alone->reason);
-		if (alone->details.length > 0) {
+		buf_printf(&text, ";reason=%s", reason);
+		if (details.length > 0) {
 			buf_put(&text, STR(";details="));
-			proxy_put_quoted(&text, buf_str(&alone->details));
+			proxy_put_quoted(&text, details);
 		}
 	}
 	exchange->partial = copy(exchange, buf_str(&text));
@@ -142,11 +141,10 @@ void proxy_gather_sites(struct proxy_exchange *exchange, const struct http_head 
 	look_at_request(exchange, head, &alone);
 	if (alone.reason) {
 		/* A header has an end: the first ones stand for all. */
-		leave_out(exchange, candidates, asked, &alone);
+		proxy_gather_leave_out(exchange, candidates, asked, alone.reason, buf_str(&alone.details));
 	} else {
-		alone.reason = "too-many-sites";
-		leave_out(exchange, candidates + asked, count - asked < LIMIT_GATHER_SITES ? count - asked : LIMIT_GATHER_SITES,
-		          &alone);
+		uint32_t more = count - asked < LIMIT_GATHER_SITES ? count - asked : LIMIT_GATHER_SITES;
+		proxy_gather_leave_out(exchange, candidates + asked, more, "too-many-sites", STR(""));
 		proxy_trial_new(exchange, &(struct scope_plan){.service = exchange->service->name, .root = &nowhere});
 		exchange->trial->schedule.candidates = candidates;
 		exchange->trial->schedule.count = asked;

@@ -339,6 +339,7 @@ struct proxy_resource {
 	struct str fields;               /* of an operation */
 	struct str key;
 	struct engine_to_meta to_meta; /* of the answer */
+	site_id here;
 };
 
 /* What is left to send of a file. */
@@ -517,20 +518,13 @@ int proxy_choose_span(struct proxy_exchange *exchange, const struct scope_plan *
 /* How what is made lies over its members. */
 enum replica_span proxy_span_of(const struct proxy_resource *resource);
 
-/* gather_sites.c: starts a read at these sites, as if the scope had said `&` of them, where the scope says nothing of it: for whoever knows
- * that what is asked for is one thing over these sites (a list in a container, a resource that lies elsewhere). This site is one of them
- * only if it is named, and should then be the first: of a list, the shape and the fields are those of the first that answers.
- *   - ids in the path and the query are sent to the others as meta-ids, whatever the user said
- *   - sites that were removed from the mesh are not asked; one that is not known yet, or fails, is told in `Cheops-Partial`
- *   - where the answers cannot be put together (the query asks for a page or an order, an answer without an end, a request with a body) it runs
- *     here alone, as it would have without this call, and `Cheops-Partial` names the others with the reason
- * It refuses nothing: after it, proxy_execute() does the rest. */
-void proxy_gather_sites(struct proxy_exchange *exchange, const struct http_head *head, const site_id *sites,
-                        uint32_t count);
 /* divide.c: how the parts of a divisible type are put together, for cross_combine(): divided fields, and those that the description
  * combines. `object` is where the object is in each of the bodies; "": the body is it. They live as long as the type and the arena. */
 uint32_t proxy_combine_rules(struct arena *arena, const struct glue_type *type, struct str object,
                              const struct cross_rule **rules);
+
+/* gather_spread.c: a list for which no site was named, of a type that this site knows of at others as well: they are asked, too. */
+void proxy_list_spread(struct proxy_exchange *exchange, const struct http_head *head);
 
 /* decide.c: what only the body can say. */
 void proxy_decide_keep(struct proxy_exchange *exchange, const struct http_head *head);

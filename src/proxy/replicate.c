@@ -422,14 +422,18 @@ static bool leave_id(void *context, const struct glue_place *place, struct buf *
 	return false;
 }
 
-static void put_mark(void *context, const struct glue_place *place, struct buf *meta_id)
+/* Of what is divided, the element is this site's part. */
+static void put_mark(void *context, const struct glue_place *place, struct buf *mark)
 {
-	const struct engine_to_meta *to = context;
-	struct engine_name name = to->own;
+	const struct proxy_resource *resource = context;
+	struct engine_name name = resource->to_meta.own;
 	struct engine_found found;
 	name.id = place->value;
-	if (engine_find(to->engine, &name, &found) && !found.by_meta_id)
-		replica_id_put(found.id, meta_id);
+	if (!engine_find(resource->to_meta.engine, &name, &found) || found.by_meta_id)
+		return;
+	replica_id_put(found.id, mark);
+	if (found.span == REPLICA_DIVIDED)
+		buf_put(mark, str_of(found.prime == resource->here ? GLUE_GATHER_MARK_PRIME : GLUE_GATHER_MARK_PART));
 }
 
 struct glue_splicer *proxy_splicer_new(struct proxy_exchange *exchange, const struct http_head *head, bool *marks)
@@ -445,10 +449,16 @@ struct glue_splicer *proxy_splicer_new(struct proxy_exchange *exchange, const st
 	wanted = wanted && glue_operation_list(resource->match.operation, &about);
 	if (chosen && !wanted)
 		return NULL;
-	resource->to_meta = (struct engine_to_meta){exchange->proxy->shared->engine, resource->name};
+	struct engine *engine = exchange->proxy->shared->engine;
+	struct engine_spread spread;
+	bool divided =
+		wanted && engine_spread(engine, exchange->service->name, resource->name.type, &spread) && spread.divided;
+	resource->to_meta = (struct engine_to_meta){engine, resource->name};
+	resource->here = exchange->proxy->mesh->sites->places[PROXY_HERE].id;
 	struct glue_replacer meta = chosen ? (struct glue_replacer){NULL, leave_id} : engine_to_meta(&resource->to_meta);
 	struct glue_splicer *splicer = glue_splicer_new(places, &meta);
-	struct glue_marker marker = {&resource->to_meta, chosen ? put_mark : NULL};
+	/* Where ids are replaced by meta-ids, and nothing is divided, these are the marks. */
+	struct glue_marker marker = {resource, chosen || divided ? put_mark : NULL};
 	*marks = wanted && glue_splicer_mark(splicer, about.list, &marker);
 	return splicer;
 }
