@@ -164,7 +164,7 @@ _cheops_command_replicant() {
     ! _cheops_common "$current" "$previous" || return 0
     case $previous in
         --timeout | --api) ;;
-        replicant) _cheops_words 'extend drop move --help' "$current" ;;
+        replicant) _cheops_words 'extend drop move adopt --help' "$current" ;;
         *)
             _cheops_words "--keep --force --wait --timeout --output --api --config --color --help -o -c -h" "$current"
             ;;

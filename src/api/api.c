@@ -172,6 +172,7 @@ static const struct api_route routes[] = {
 	{STR_INIT("/cheops/v1/join"), STR_INIT("POST"), NULL, api_post_join, true},
 	{STR_INIT("/cheops/v1/renew"), STR_INIT("POST"), NULL, api_post_renew, true},
 	{STR_INIT("/cheops/v1/replicants"), STR_INIT("GET"), api_get_replicants, NULL, false},
+	{STR_INIT("/cheops/v1/replicants"), STR_INIT("POST"), api_post_replicant, NULL, false},
 	{STR_INIT("/cheops/v1/replicants/{id}"), STR_INIT("GET"), api_get_replicant, NULL, false},
 	{STR_INIT("/cheops/v1/replicants/{id}/verify"), STR_INIT("GET"), api_get_verify, NULL, false},
 	{STR_INIT("/cheops/v1/replicants/{id}/repair"), STR_INIT("POST"), api_post_repair, NULL, false},

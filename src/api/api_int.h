@@ -69,6 +69,10 @@ void api_get_operations(const struct api_agent *agent, const struct proxy_call *
 void api_get_operation(const struct api_agent *agent, const struct proxy_call *call);
 void api_post_retry(const struct api_agent *agent, const struct proxy_call *call);
 void api_post_happened(const struct api_agent *agent, const struct proxy_call *call);
+void api_post_replicant(const struct api_agent *agent, const struct proxy_call *call);
+/* Answers as a GET of it would be. */
+void api_show_replicant(const struct api_agent *agent, struct proxy_exchange *exchange, struct http_loop *loop,
+                        struct replica_id id);
 void api_put_member(const struct api_agent *agent, const struct proxy_call *call);
 void api_delete_member(const struct api_agent *agent, const struct proxy_call *call);
 void api_post_dismiss(const struct api_agent *agent, const struct proxy_call *call);

@@ -330,6 +330,14 @@ static void ask(const struct api_agent *agent, const struct proxy_call *call, st
 	engine_ask(engine, question);
 }
 
+void api_show_replicant(const struct api_agent *agent, struct proxy_exchange *exchange, struct http_loop *loop,
+                        struct replica_id id)
+{
+	const struct proxy_call call = {.exchange = exchange, .loop = loop};
+	struct engine_question question = {.kind = ENGINE_ASK_REPLICANT, .replicant = id};
+	ask(agent, &call, &question);
+}
+
 /* ---- What was asked ------------------------------------------------------------------------------------------------ */
 
 __attribute__((format(printf, 2, 3))) static bool refuse(const struct proxy_call *call, const char *format, ...)

@@ -37,7 +37,10 @@ enum {
 	LIMIT_ENGINE_TYPES = 1024,   /* with replicas, among which what a reference names is looked for */
 	LIMIT_ENGINE_CHANGES = 4096, /* remembered, for those who follow them */
 	LIMIT_ENGINE_VERIFIES = 64,  /* replicants whose copies are compared, or read for others, at a time */
-	LIMIT_ENGINE_GIFTS = 64,     /* states that are given on request, at a time */
+	LIMIT_ENGINE_BRINGS = 256,   /* requests for which what they require is brought along, at a time; */
+	LIMIT_ENGINE_BROUGHT = 32,   /* things that one of them may require, with what those require, */
+	LIMIT_ENGINE_BROUGHT_DEEP = 8,         /* and so on, so far */
+	LIMIT_ENGINE_GIFTS = 64,               /* states that are given on request, at a time */
 	LIMIT_ENGINE_COMPARED_BYTES = 1 << 20, /* of a copy that is sent to be compared: of a longer one, its digest */
 	LIMIT_ENGINE_DIFFERENCES = 20,         /* told of one copy */
 	LIMIT_ENGINE_SHOWN_BYTES = 80,         /* of a value that differs */

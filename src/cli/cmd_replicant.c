@@ -1,4 +1,4 @@
-/* cheops replicant: the sites that a replicated resource is at: one more, one less, another one.
+/* cheops replicant: the sites that a replicated resource is at: one more, one less, another one; and the first, for what exists.
  *
  * extend and drop ask the agent and, with --wait, look again until it is so. A move is both: the site that goes is dropped only once
  * the new one has the resource and all that was known of it. */
@@ -37,13 +37,14 @@ static const struct cli_option options[] = {
 	{0},
 };
 
-enum action { ACTION_NONE, ACTION_EXTEND, ACTION_DROP, ACTION_MOVE, ACTIONS };
+enum action { ACTION_NONE, ACTION_EXTEND, ACTION_DROP, ACTION_MOVE, ACTION_ADOPT, ACTIONS };
 
-static const char *const names[ACTIONS] = {[ACTION_EXTEND] = "extend", [ACTION_DROP] = "drop", [ACTION_MOVE] = "move"};
+static const char *const names[ACTIONS] = {
+	[ACTION_EXTEND] = "extend", [ACTION_DROP] = "drop", [ACTION_MOVE] = "move", [ACTION_ADOPT] = "adopt"};
 
 struct call {
 	enum action action;
-	const char *id;
+	const char *id;       /* adopt: SERVICE/PATH */
 	const char *sites[2]; /* move: from, to */
 	int sites_count;
 	bool keep, force, wait;
@@ -60,21 +61,26 @@ struct call {
 static int help(void)
 {
 	struct buf out = {0};
-	buf_put(&out,
-	        STR("Changes at which sites a replicated resource is.\n"
-	            "\n"
-	            "usage: cheops replicant extend ID SITE [OPTION]...\n"
-	            "       cheops replicant drop ID SITE [OPTION]...\n"
-	            "       cheops replicant move ID FROM TO [OPTION]...\n"
-	            "\n"
-	            "Actions:\n"
-	            "  extend  it is made at one more site, from the copy of the site that is asked\n"
-	            "  drop    a site is a member no longer: once another one has all that it has, its copy is deleted\n"
-	            "  move    extend, wait until the new site has it, and drop\n"
-	            "\n"
-	            "Options:\n"));
+	buf_put(
+		&out,
+		STR("Changes at which sites a replicated resource is.\n"
+	        "\n"
+	        "usage: cheops replicant extend ID SITE [OPTION]...\n"
+	        "       cheops replicant drop ID SITE [OPTION]...\n"
+	        "       cheops replicant move ID FROM TO [OPTION]...\n"
+	        "       cheops replicant adopt SERVICE/PATH [OPTION]...\n"
+	        "\n"
+	        "Actions:\n"
+	        "  extend  it is made at one more site, from the copy of the site that is asked\n"
+	        "  drop    a site is a member no longer: once another one has all that it has, its copy is deleted\n"
+	        "  move    extend, wait until the new site has it, and drop\n"
+	        "  adopt   what exists at a service of the site that is asked becomes a replicated resource, which can be "
+	        "extended\n"
+	        "\n"
+	        "Options:\n"));
 	cli_options_describe(&out, options);
-	buf_put(&out, STR("\nID  of the resource, as `cheops get` shows it\n"
+	buf_put(&out, STR("\nID            of the resource, as `cheops get` shows it\n"
+	                  "SERVICE/PATH  of an item, as in image/images/42\n"
 	                  "\n"
 	                  "Ask the agent of a member. Where the site that is to go cannot be reached, a drop is pending "
 	                  "until it can, or\n"
@@ -83,7 +89,8 @@ static int help(void)
 	                  "\n"
 	                  "Examples:\n"
 	                  "  cheops replicant extend 01890a5d-ac96-774b-bcce-b302099a8057 Site4 --wait\n"
-	                  "  cheops replicant move 01890a5d-ac96-774b-bcce-b302099a8057 Site2 Site5\n"));
+	                  "  cheops replicant move 01890a5d-ac96-774b-bcce-b302099a8057 Site2 Site5\n"
+	                  "  cheops replicant adopt image/images/42\n"));
 	int status = cli_print(buf_str(&out));
 	buf_free(&out);
 	return status;
@@ -103,8 +110,13 @@ static int take_action(struct call *call, const char *value)
 		}
 		suggest_offer(&suggest, str_of(names[i]));
 	}
-	return cli_usage("replicant", "no action " TEXT_NAME_FMT "%s; first comes one of extend, drop and move",
+	return cli_usage("replicant", "no action " TEXT_NAME_FMT "%s; first comes one of extend, drop, move and adopt",
 	                 TEXT_NAME(str_of(value)), text_did_you_mean(&suggest, meant));
+}
+
+static int sites_of(enum action action)
+{
+	return action == ACTION_MOVE ? 2 : action == ACTION_ADOPT ? 0 : 1;
 }
 
 static int take_plain(struct call *call, const char *value)
@@ -112,6 +124,15 @@ static int take_plain(struct call *call, const char *value)
 	struct replica_id id;
 	if (call->action == ACTION_NONE)
 		return take_action(call, value);
+	if (call->id == NULL && call->action == ACTION_ADOPT) {
+		const char *slash = strchr(value, '/');
+		if (!slash || slash == value || slash[1] == '\0')
+			return cli_usage("replicant",
+			                 TEXT_NAME_FMT " is no item of a service; one is SERVICE/PATH: image/images/42",
+			                 TEXT_NAME(str_of(value)));
+		call->id = value;
+		return CLI_FINE;
+	}
 	if (call->id == NULL) {
 		if (!replica_id_parse(str_of(value), &id))
 			return cli_usage("replicant", TEXT_NAME_FMT " is no id of a replicated resource; `cheops get` shows them",
@@ -119,7 +140,7 @@ static int take_plain(struct call *call, const char *value)
 		call->id = value;
 		return CLI_FINE;
 	}
-	if (call->sites_count == (call->action == ACTION_MOVE ? 2 : 1))
+	if (call->sites_count == sites_of(call->action))
 		return cli_usage("replicant", "one argument too many: " TEXT_NAME_FMT, TEXT_NAME(str_of(value)));
 	call->sites[call->sites_count++] = value;
 	return CLI_FINE;
@@ -145,16 +166,19 @@ static int check(struct call *call)
 {
 	char *end;
 	if (call->action == ACTION_NONE)
-		return cli_usage("replicant", "what is to be done? First comes one of extend, drop and move");
+		return cli_usage("replicant", "what is to be done? First comes one of extend, drop, move and adopt");
 	if (call->id == NULL)
-		return cli_usage("replicant", "ID is missing: which resource?");
-	if (call->sites_count < (call->action == ACTION_MOVE ? 2 : 1))
+		return cli_usage("replicant", call->action == ACTION_ADOPT ? "SERVICE/PATH is missing: which item?"
+		                                                           : "ID is missing: which resource?");
+	if (call->sites_count < sites_of(call->action))
 		return cli_usage("replicant",
 		                 call->action == ACTION_MOVE ? "two sites are needed: FROM and TO" : "SITE is missing");
 	if (call->force && call->action != ACTION_DROP)
 		return cli_usage("replicant", "--force is for drop");
-	if (call->keep && call->action == ACTION_EXTEND)
+	if (call->keep && (call->action == ACTION_EXTEND || call->action == ACTION_ADOPT))
 		return cli_usage("replicant", "--keep is for drop and move: where a site is added, nothing goes");
+	if (call->wait && call->action == ACTION_ADOPT)
+		return cli_usage("replicant", "--wait is for extend and drop: what is adopted is there already");
 	call->timeout_s = TIMEOUT_S;
 	call->wait |= call->action == ACTION_MOVE;
 	if (call->timeout == NULL)
@@ -256,8 +280,23 @@ static int wait_for(const struct call *call, const char *site, bool there, json_
 	return status;
 }
 
+static int adopt(const struct call *call, json_t **answer)
+{
+	const char *path = strchr(call->id, '/');
+	json_t *body = json_pack("{s:s%, s:s}", "service", call->id, (size_t)(path - call->id), "path", path);
+	if (!body)
+		return cli_usage("replicant", "SERVICE/PATH is no UTF-8");
+	struct cli_question question = {
+		.address = &call->address, .method = "POST", .target = STR("/cheops/v1/replicants"), .body = body};
+	int status = cli_ask_or_tell(&question, answer);
+	json_decref(body);
+	return status;
+}
+
 static int act(const struct call *call, json_t **answer)
 {
+	if (call->action == ACTION_ADOPT)
+		return adopt(call, answer);
 	const char *adds = call->action == ACTION_EXTEND ? call->sites[0] : call->sites[1];
 	int status = CLI_FINE;
 	if (call->action != ACTION_DROP)
@@ -289,6 +328,8 @@ static void put_table(struct buf *out, const struct call *call, const json_t *an
 		buf_put(out, STR("\n"));
 		return;
 	}
+	if (call->action == ACTION_ADOPT)
+		buf_printf(out, "%.*s\n\n", STR_FMT(cli_json_text(answer, "id")));
 	cli_table_begin(&table, titles);
 	for (size_t i = 0; i < count; i++) {
 		const json_t *member = sorted[i];

@@ -63,7 +63,7 @@ static void hold_run(void *context, const struct replica_task *task)
 static void hold_answer(void *context, const struct replica_answer *answer)
 {
 	struct engine *engine = context;
-	if (engine_ask_answered(engine, answer))
+	if (engine_ask_answered(engine, answer) || engine_bringing_answered(engine, answer))
 		return;
 	struct ticket *ticket = engine_ticket(engine, answer->ticket);
 	engine_answer_ticket(engine, answer);
@@ -148,6 +148,7 @@ static void perform(struct engine *engine, struct action *action)
 		break;
 	case ACTION_REPLY: engine_ask_reply(action->ask, NULL); break;
 	case ACTION_GIVEN: engine_giving_reply(action->giving); break;
+	case ACTION_BROUGHT: engine_bringing_reply(action->bringing, NULL); break;
 	case ACTION_EVENT: engine_changes_add(engine, &action->event, action->wall_ms); break;
 	case ACTION_FETCH:
 		if (!is_here_already(engine, action))
@@ -172,6 +173,8 @@ static void give_up(struct action *action, const struct err *err)
 		engine_ask_drop(action->ask);
 	else if (action->kind == ACTION_GIVEN && err)
 		engine_giving_fail(action->giving, err);
+	else if (action->kind == ACTION_BROUGHT && err)
+		engine_bringing_reply(action->bringing, err);
 	action_free(action);
 }
 
@@ -197,6 +200,7 @@ static void start_over(struct engine *engine)
 	}
 	engine_tickets_fail(engine, &err);
 	engine_givings_fail(engine, &err);
+	engine_bringings_fail(engine, &err);
 	engine_hooks_doubt(engine);
 	replica_free(engine->replica);
 	engine->replica = NULL;
@@ -564,6 +568,7 @@ static void drop_all(struct engine *engine)
 	engine_asks_drop(engine);
 	engine_verifies_drop(engine);
 	engine_givings_drop(engine);
+	engine_bringings_drop(engine);
 	while (engine->tickets)
 		engine_ticket_drop(engine->tickets);
 }

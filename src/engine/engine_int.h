@@ -186,6 +186,7 @@ enum action_kind {
 	ACTION_ANSWER,
 	ACTION_REPLY,
 	ACTION_GIVEN,
+	ACTION_BROUGHT,
 	ACTION_EVENT,
 	ACTION_FETCH,
 	ACTION_DROP,
@@ -203,6 +204,7 @@ struct action {
 	struct ticket *ticket;
 	struct ask *ask;
 	struct giving *giving;
+	struct bringing *bringing;
 	struct replica_event event;
 };
 
@@ -382,6 +384,8 @@ struct engine {
 	uint32_t verifies_count; /* of both */
 	struct giving *givings;
 	uint32_t givings_count;
+	struct bringing *bringings;
+	uint32_t bringings_count;
 	struct hook *hooks;
 	struct http_timer hooks_timer;
 	bool hooks_timed;
@@ -541,6 +545,7 @@ int engine_secret_show(const struct run *run, struct buf *fields, struct err *er
 /* `resolutions`: LIMIT_REPLICA_CLASSES squared. */
 void engine_rules(const struct glue_type *type, uint8_t *resolutions, struct order_rules *rules);
 struct replica_class engine_class(const struct glue_operation *operation);
+struct replica_id engine_id_make(void); /* a new meta-id */
 void engine_answer_ticket(struct engine *engine, const struct replica_answer *answer);
 struct ticket *engine_ticket(struct engine *engine, uint64_t number);
 void engine_put_replicas(struct ticket *ticket);
@@ -587,6 +592,14 @@ void engine_giving_fail(struct giving *giving, const struct err *err);
 void engine_givings_fail(struct engine *engine, const struct err *err); /* those that src/replica has not answered */
 void engine_givings_review(struct engine *engine);                      /* sites have come, or gone */
 void engine_givings_drop(struct engine *engine);
+
+/* bring.c */
+/* False: the ticket is none of these. */
+bool engine_bringing_answered(struct engine *engine, const struct replica_answer *answer);
+void engine_bringing_reply(struct bringing *bringing,
+                           const struct err *failure);                    /* NULL: all that was put is durable */
+void engine_bringings_fail(struct engine *engine, const struct err *err); /* the store has failed */
+void engine_bringings_drop(struct engine *engine);
 
 /* hooks.c */
 void engine_hooks_configure(struct engine *engine); /* as engine->setup has them */
@@ -691,6 +704,14 @@ bool engine_admit(struct run *run);
 void engine_admit_leave(struct run *run);
 
 /* find.c: what is there, rather than what is to be done. */
+/* The first id and natural name that a body has. */
+struct engine_seen {
+	struct buf id;
+	bool id_quoted;
+	struct buf name;
+};
+void engine_seen_take(const struct glue_places *places, struct str body, struct engine_seen *seen);
+void engine_seen_free(struct engine_seen *seen);
 void engine_inquire(struct run *run);
 void engine_read_state(struct run *run);
 /* The first that does that to an item, not to a part of it; NULL. */

@@ -25,17 +25,11 @@ void engine_item_put(const struct run *run, struct str id, struct buf *out)
 
 /* ---- Places of a body ---------------------------------------------------------------------------------------------- */
 
-struct seen {
-	struct buf id;
-	bool id_quoted;
-	struct buf name;
-};
-
 static bool note(void *context, const struct glue_place *place, struct buf *value, bool *quoted)
 {
 	(void)value;
 	(void)quoted;
-	struct seen *seen = context;
+	struct engine_seen *seen = context;
 	if (place->kind == GLUE_PLACE_ID && seen->id.length == 0) {
 		buf_put(&seen->id, place->value);
 		seen->id_quoted = place->quoted;
@@ -45,7 +39,7 @@ static bool note(void *context, const struct glue_place *place, struct buf *valu
 	return false;
 }
 
-static void look_at(const struct glue_places *places, struct str body, struct seen *seen)
+void engine_seen_take(const struct glue_places *places, struct str body, struct engine_seen *seen)
 {
 	struct buf unused = {0};
 	if (places)
@@ -53,7 +47,7 @@ static void look_at(const struct glue_places *places, struct str body, struct se
 	buf_free(&unused);
 }
 
-static void seen_free(struct seen *seen)
+void engine_seen_free(struct engine_seen *seen)
 {
 	buf_free(&seen->id);
 	buf_free(&seen->name);
@@ -88,13 +82,13 @@ static void item_told(void *context, const struct http_call_answer *answer)
 	if (tells_nothing(run, answer))
 		return;
 	bool there = answer->status < 300, wanted = run->class.effect != ORDER_DELETE;
-	struct seen seen = {0};
-	look_at(there ? glue_answer_places(run->match.operation) : NULL, answer->body, &seen);
+	struct engine_seen seen = {0};
+	engine_seen_take(there ? glue_answer_places(run->match.operation) : NULL, answer->body, &seen);
 	engine_run_tell(run, &(struct replica_outcome){.kind = there == wanted ? REPLICA_ACCEPTED : REPLICA_REFUSED,
 	                                               .status = (int)answer->status,
 	                                               .local_id = wanted ? buf_str(&seen.id) : STR(""),
 	                                               .local_id_quoted = seen.id_quoted});
-	seen_free(&seen);
+	engine_seen_free(&seen);
 }
 
 /* What has the name is a replica of something else: it was made by another create. */
@@ -113,14 +107,14 @@ static void list_told(void *context, const struct http_call_answer *answer)
 	if (tells_nothing(run, answer))
 		return;
 	const struct glue_operation *list = engine_operation_of(run->match.type, GLUE_LIST);
-	struct seen seen = {0};
-	look_at(list && answer->status < 300 ? glue_answer_places(list) : NULL, answer->body, &seen);
+	struct engine_seen seen = {0};
+	engine_seen_take(list && answer->status < 300 ? glue_answer_places(list) : NULL, answer->body, &seen);
 	bool there = seen.id.length > 0 && !is_of_another(run, buf_str(&seen.id));
 	engine_run_tell(run, &(struct replica_outcome){.kind = there ? REPLICA_ACCEPTED : REPLICA_REFUSED,
 	                                               .status = there ? 201 : (int)answer->status,
 	                                               .local_id = buf_str(&seen.id),
 	                                               .local_id_quoted = seen.id_quoted});
-	seen_free(&seen);
+	engine_seen_free(&seen);
 }
 
 static void ask_item(struct run *run, struct str id)
@@ -134,9 +128,9 @@ static void ask_item(struct run *run, struct str id)
 /* By the query that the description gives; false: it gives none, or there is no name. */
 static bool ask_by_name(struct run *run)
 {
-	struct seen seen = {0};
+	struct engine_seen seen = {0};
 	struct buf query = {0};
-	look_at(glue_request_places(run->match.operation), buf_str(&run->body), &seen);
+	engine_seen_take(glue_request_places(run->match.operation), buf_str(&run->body), &seen);
 	bool can = seen.name.length > 0 && glue_type_names_unique(run->match.type) &&
 	           glue_type_find_put(run->match.type, buf_str(&seen.name), &query);
 	if (can) {
@@ -146,7 +140,7 @@ static bool ask_by_name(struct run *run)
 		buf_put(&run->target, buf_str(&query));
 	}
 	buf_free(&query);
-	seen_free(&seen);
+	engine_seen_free(&seen);
 	if (can)
 		engine_run_ask(run,
 		               &(struct run_question){
@@ -156,14 +150,14 @@ static bool ask_by_name(struct run *run)
 
 static void ask_by_chosen_id(struct run *run)
 {
-	struct seen seen = {0};
-	look_at(glue_request_places(run->match.operation), buf_str(&run->body), &seen);
+	struct engine_seen seen = {0};
+	engine_seen_take(glue_request_places(run->match.operation), buf_str(&run->body), &seen);
 	struct str id = run->match.id.length > 0 ? run->match.id : buf_str(&seen.id);
 	if (id.length > 0)
 		ask_item(run, id);
 	else
 		engine_run_fail(run, REPLICA_UNKNOWN, "the request has no id to ask for");
-	seen_free(&seen);
+	engine_seen_free(&seen);
 }
 
 void engine_inquire(struct run *run)

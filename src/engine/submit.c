@@ -392,9 +392,8 @@ void engine_ticket_first(const struct ticket *ticket, struct run *run)
 	             ticket->reading->conditions.length);
 }
 
-static struct replica_id make_id(struct engine *engine)
+struct replica_id engine_id_make(void)
 {
-	(void)engine;
 	uint64_t random[2];
 	ssize_t got = getrandom(random, sizeof(random), 0);
 	CHECK(got == sizeof(random));
@@ -443,7 +442,7 @@ void engine_ticket_go(struct ticket *ticket)
 		                              glue_operation_effect(ticket->match.operation) == GLUE_REPLACE;
 		if (glue_type_names_unique(ticket->match.type))
 			create.name = buf_str(&reading->name);
-		ticket->replicant = make_id(engine);
+		ticket->replicant = engine_id_make();
 	} else {
 		ticket->replicant = request->replicant;
 	}

@@ -378,6 +378,12 @@ int replica_extend(struct replica *replica, struct replica_id id, site_id site, 
 	return code;
 }
 
+bool replica_is_extending(struct replica *replica, struct replica_id id)
+{
+	struct replicant *r;
+	return !replica->broken && replicant_resolve(replica, id, &r) == 0 && r->kind == REPLICANT_LIVE && r->extend != 0;
+}
+
 int replica_adopt(struct replica *replica, const struct replica_adoption *adoption, struct replica_now now,
                   struct replica_id *id, struct err *err)
 {

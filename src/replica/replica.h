@@ -358,6 +358,9 @@ int replica_judge(struct replica *replica, struct replica_op_id op, enum replica
 int replica_extend(struct replica *replica, struct replica_id id, site_id site, uint64_t ticket, struct replica_now now,
                    struct err *err);
 
+/* Is a site being added to it at this moment? One at a time can be. */
+bool replica_is_extending(struct replica *replica, struct replica_id id);
+
 struct replica_drop {
 	site_id site;
 	bool keep;  /* the item stays there, as nobody's but its service's */

@@ -137,7 +137,7 @@ static void test_twice(void **state)
 	world_ask(world, 0, 1, "delete");
 	world_go(world, MINUTE);
 	assert_int_equal(adopt(world, 0, 1, make_item(world, 0, 8, 'x'), 'x', &found, &err),
-	                 ERR_CONFLICT);                                                  /* that id was another's */
+	                 ERR_CONFLICT);                                              /* that id was another's */
 	assert_int_equal(adopted(world, 0, 4, make_item(world, 0, 9, 'x'), 'x'), 4); /* the name is free again */
 	world_free(world);
 }
@@ -189,9 +189,8 @@ static void test_limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_life),         cmocka_unit_test(test_concurrent_changes),
-		cmocka_unit_test(test_twice),        cmocka_unit_test(test_of_a_replica),
-		cmocka_unit_test(test_name_is_waited_for), cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_life),         cmocka_unit_test(test_concurrent_changes), cmocka_unit_test(test_twice),
+		cmocka_unit_test(test_of_a_replica), cmocka_unit_test(test_name_is_waited_for), cmocka_unit_test(test_limits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
