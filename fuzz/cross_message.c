@@ -84,7 +84,7 @@ static void host_send(void *context, site_id to, struct str message)
 	(void)context;
 	struct message head;
 	struct reader rest;
-	CHECK(to != 0x1102 && message_open(message, &head, &rest) == 0);
+	CHECK(to != 0x1102 && names_message_open(message, &head, &rest) == 0);
 }
 
 static void host_answer(void *context, const struct cross_answer *answer)

@@ -112,6 +112,20 @@ static void post_replica(const struct api_agent *agent, const struct proxy_call 
 	proxy_answer(call->exchange, 202, api_json, STR(""), STR("{}\n"));
 }
 
+/* And of the names of what is in containers. */
+static void post_names(const struct api_agent *agent, const struct proxy_call *call)
+{
+	struct engine *engine = agent->engine(agent->context);
+	if (!call->peer || !engine) {
+		api_answer_problem(call->exchange,
+		                   &(struct api_refusal){503, "store-failed", "Replicated resources are not available"},
+		                   "this agent has no store for replicated resources", STR(""));
+		return;
+	}
+	engine_receive_names(engine, call->from, call->body);
+	proxy_answer(call->exchange, 202, api_json, STR(""), STR("{}\n"));
+}
+
 /* "bytes=100-", which is all that members ask; anything else is as if there were none (RFC 9110, 14.2). */
 static uint64_t range_start(struct str range)
 {
@@ -189,6 +203,7 @@ static const struct api_route routes[] = {
 	{STR_INIT("/cheops/v1/copies/{id}/facets"), STR_INIT("GET"), api_get_copy_facets, NULL, true},
 	{STR_INIT("/cheops/v1/copies/{id}/give"), STR_INIT("POST"), api_post_give, NULL, true},
 	{STR_INIT("/cheops/v1/replica"), STR_INIT("POST"), post_replica, NULL, true},
+	{STR_INIT("/cheops/v1/names"), STR_INIT("POST"), post_names, NULL, true},
 	{STR_INIT("/cheops/v1/blobs/{id}"), STR_INIT("GET"), get_blob, NULL, true},
 };
 

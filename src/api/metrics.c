@@ -91,6 +91,14 @@ static void put_expiry(struct buf *out, const struct site *site)
 	X(replica.pending_replicants, "cheops_replica_pending_replicants", "gauge", "Resources that have such")            \
 	X(replica.running, "cheops_replica_running", "gauge", "Requests under way at services here, for operations")       \
 	X(at_risk, "cheops_resources_at_risk", "gauge", "Resources here whose site cannot get at what they rely on")       \
+	X(names.claimed, "cheops_names_claimed_total", "counter", "Names asked for here, of what is in containers")        \
+	X(names.refused, "cheops_names_refused_total", "counter", "Of these, names that another one had")                  \
+	X(names.unavailable, "cheops_names_unavailable_total", "counter",                                                  \
+	  "Of these, names that the prime did not answer for")                                                             \
+	X(names.unchecked, "cheops_names_unchecked_total", "counter", "Names accepted here without the prime")             \
+	X(names.lost, "cheops_names_lost_total", "counter", "Names accepted here that turned out to be another's")         \
+	X(names.active, "cheops_names_active", "gauge",                                                                    \
+	  "Names and containers of which something is to be told to another site")                                         \
 	X(changes, "cheops_changes_total", "counter", "Changes told of to those who follow them")                          \
 	X(hooks, "cheops_webhooks", "gauge", "Webhooks that are configured")                                               \
 	X(hooks_told, "cheops_webhook_events_total", "counter", "Events that webhooks have taken")                         \

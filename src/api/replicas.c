@@ -97,14 +97,35 @@ static enum engine_copy worst_copy(const struct replica_view *view)
 static const char *const span_names[REPLICA_SPANS] = {
 	[REPLICA_CONTAINER] = "container", [REPLICA_DIVIDED] = "divided", [REPLICA_PLACED] = "placed"};
 
+/* Of a child that this site made in a container: whether the name is its own. */
+static void put_child(struct buf *out, const struct engine_reply *reply, const struct engine_child *child)
+{
+	static const char *const names[] = {
+		[ENGINE_NAME_FINE] = "own", [ENGINE_NAME_UNCHECKED] = "unchecked", [ENGINE_NAME_LOST] = "lost"};
+	if (!child || child->state == ENGINE_NAME_NONE) {
+		buf_put(out, STR(",\"name_state\":null"));
+		return;
+	}
+	buf_printf(out, ",\"name_state\":\"%s\"", names[child->state]);
+	if (child->state != ENGINE_NAME_LOST)
+		return;
+	buf_put(out, STR(",\"name_holder\":{\"id\":"));
+	put_id(out, child->holder);
+	buf_put(out, STR(",\"site\":"));
+	api_put_site_name(out, reply, child->holder_site);
+	buf_put_char(out, '}');
+}
+
 static void put_replicant(struct buf *out, const struct engine_reply *reply, const struct replica_view *view)
 {
+	const struct engine_child *child = reply->children ? &reply->children[view - reply->replicants] : NULL;
 	buf_put(out, STR("{\"id\":"));
 	put_id(out, view->id);
 	put_text(out, "service", view->service);
 	put_text(out, "type", view->type);
 	put_text(out, "collection", view->collection);
 	put_text(out, "name", view->name);
+	put_child(out, reply, child);
 	put_text(out, "span", view->span == REPLICA_ALIKE ? STR("") : str_of(span_names[view->span]));
 	buf_put(out, STR(",\"prime\":"));
 	if (view->prime == 0)

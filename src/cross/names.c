@@ -204,7 +204,7 @@ static struct buf *message_to(struct cross_names *names, const struct container 
 	if (names->out.length == 0) {
 		names->out_to = to;
 		names->out_message = message;
-		message_begin(&names->out, &message);
+		names_message_begin(&names->out, &message);
 	}
 	return &names->out;
 }
@@ -273,7 +273,7 @@ static void take(struct cross_names *names, site_id from, struct str bytes)
 {
 	struct message message;
 	struct reader rest;
-	if (message_open(bytes, &message, &rest)) {
+	if (names_message_open(bytes, &message, &rest)) {
 		names->counters.messages_dropped++;
 		return;
 	}
@@ -340,6 +340,7 @@ void cross_names_tick(struct cross_names *names, struct replica_now now)
 		case CROSS_NAMES: prime_name_due(names, it); break;
 		case CROSS_RIVALS: prime_rival_due(names, it); break;
 		case CROSS_META:
+		case CROSS_CHILDREN:
 		case CROSS_TABLES: UNREACHABLE("nothing is due of these");
 		}
 	}

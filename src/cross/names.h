@@ -43,6 +43,7 @@ enum cross_table {
 	CROSS_NAMES,      /* container, type, name: who has it; at the prime */
 	CROSS_RIVALS, /* container, type, name, child: who wants it, or has to be told that it is another's; at the prime */
 	CROSS_META,   /* the clock */
+	CROSS_CHILDREN, /* child: its container and name; of children.h */
 	CROSS_TABLES,
 };
 
@@ -133,6 +134,10 @@ void cross_names_set(struct cross_names *names, struct replica_id container, con
                      struct replica_now now);
 /* False: this site knows nothing of it. */
 bool cross_names_get(const struct cross_names *names, struct replica_id container, struct cross_container *list);
+/* Calls for each, until `each` returns false. None may change meanwhile. */
+void cross_names_containers(const struct cross_names *names,
+                            bool (*each)(void *context, struct replica_id id, const struct cross_container *list),
+                            void *context);
 /* The container is deleted. */
 void cross_names_forget(struct cross_names *names, struct replica_id container, struct replica_now now);
 

@@ -181,6 +181,19 @@ bool cross_names_get(const struct cross_names *names, struct replica_id containe
 	return it != NULL;
 }
 
+void cross_names_containers(const struct cross_names *names,
+                            bool (*each)(void *context, struct replica_id id, const struct cross_container *list),
+                            void *context)
+{
+	struct str key;
+	void *value;
+	for (size_t cursor = 0; map_next(&names->containers, &cursor, &key, &value);) {
+		const struct container *it = value;
+		if (!each(context, it->id, &it->list))
+			return;
+	}
+}
+
 /* ---- All become ready --------------------------------------------------------------------------------------------------- */
 
 static void look_whether_all_are_ready(struct cross_names *names, struct container *it)

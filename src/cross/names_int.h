@@ -115,8 +115,8 @@ struct verdict_item {
 	site_id holder_site;
 };
 
-void message_begin(struct buf *out, const struct message *message);
-int message_open(struct str bytes, struct message *message, struct reader *rest);
+void names_message_begin(struct buf *out, const struct message *message);
+int names_message_open(struct str bytes, struct message *message, struct reader *rest);
 void claim_item_put(struct buf *out, const struct claim_item *item);
 bool claim_item_read(struct reader *reader, const struct message *message, struct claim_item *item);
 void verdict_item_put(struct buf *out, const struct verdict_item *item);

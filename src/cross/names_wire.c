@@ -3,7 +3,7 @@
 
 enum { ITEM_UNCHECKED = 1 };
 
-void message_begin(struct buf *out, const struct message *message)
+void names_message_begin(struct buf *out, const struct message *message)
 {
 	put_number(out, NAMES_WIRE_VERSION, 1);
 	put_number(out, message->kind, 1);
@@ -18,7 +18,7 @@ static void read_id(struct reader *reader, struct replica_id *id)
 		memcpy(id->bytes, bytes.at, sizeof(id->bytes));
 }
 
-int message_open(struct str bytes, struct message *message, struct reader *rest)
+int names_message_open(struct str bytes, struct message *message, struct reader *rest)
 {
 	*rest = reader_of(bytes);
 	*message = (struct message){0};

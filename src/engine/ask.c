@@ -116,6 +116,14 @@ static bool is_wanted(const struct ask *ask, site_id site, const struct replica_
 	       type_is(view->type, question->type);
 }
 
+static void look_at_names(struct ask *ask)
+{
+	struct engine_child *children = arena_array(&ask->arena, struct engine_child, ask->reply.replicants_count + 1);
+	for (uint32_t i = 0; i < ask->reply.replicants_count; i++)
+		children[i] = engine_child_look(ask->wait.engine, ask->reply.replicants[i].id);
+	ask->reply.children = children;
+}
+
 static void look_at_replicant(struct ask *ask)
 {
 	struct replica_view *view = arena_new(&ask->arena, struct replica_view);
@@ -126,6 +134,7 @@ static void look_at_replicant(struct ask *ask)
 	}
 	ask->reply.replicants = view;
 	ask->reply.replicants_count = 1;
+	look_at_names(ask);
 }
 
 static void list_replicants(struct ask *ask, site_id site)
@@ -155,6 +164,7 @@ static void list_replicants(struct ask *ask, site_id site)
 		after = &last;
 	} while (count == LOOKED_AT_ONCE && !ask->reply.more);
 	ask->reply.replicants_count = found;
+	look_at_names(ask);
 }
 
 /* ---- Operations ---------------------------------------------------------------------------------------------------- */
@@ -479,6 +489,7 @@ void engine_figures_note(struct engine *engine)
 	if (engine->replica)
 		figures.replica = replica_counters(engine->replica);
 	engine_hooks_count(engine, &figures);
+	engine_names_count(engine, &figures);
 	pthread_mutex_lock(&engine->figures_lock);
 	engine->figures = figures;
 	pthread_mutex_unlock(&engine->figures_lock);

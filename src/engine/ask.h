@@ -12,6 +12,8 @@
 
 #include "engine/engine.h"
 
+#include "cross/names.h"
+
 #include "base/arena.h"
 
 enum engine_question_kind {
@@ -66,10 +68,25 @@ const char *engine_change_name(enum replica_event_kind kind);
 /* A JSON object: the resource, and where they make sense the operation, the site and its state; when. `sites` may be NULL. */
 void engine_change_put(struct buf *out, const struct engine_change *change, const struct site_snapshot *sites);
 
+/* How the name of a child stands that this site has made in a container. */
+enum engine_name_state {
+	ENGINE_NAME_NONE, /* it is no such child */
+	ENGINE_NAME_FINE,
+	ENGINE_NAME_UNCHECKED, /* it was accepted without the prime, which has not said anything yet */
+	ENGINE_NAME_LOST,      /* it is another's: */
+};
+
+struct engine_child {
+	enum engine_name_state state;
+	struct replica_id holder;
+	site_id holder_site;
+};
+
 struct engine_reply {
 	int code; /* 0; or why there is none: ERR_NOT_FOUND, ERR_LIMIT, ERR_INVALID, ERR_CONFLICT, ERR_UNAVAILABLE */
 	struct str text;
 	const struct replica_view *replicants;
+	const struct engine_child *children; /* the same ones; NULL: nothing is known of names */
 	uint32_t replicants_count;
 	const struct replica_op_view *operations;
 	uint32_t operations_count;
@@ -134,6 +151,7 @@ struct engine_figures {
 	uint64_t hooks;   /* webhooks that are configured */
 	uint64_t hooks_told, hooks_failed, hooks_missed;
 	uint64_t hooks_behind; /* of the one that is furthest */
+	struct cross_names_counters names;
 	uint64_t store_rows, store_bytes_used, store_bytes_file, store_bytes_most;
 };
 

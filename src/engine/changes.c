@@ -51,7 +51,8 @@ static void change_put(struct buf *out, const struct replica_event *event, uint6
 	put_number(out, event->op.number, 4);
 	put_number(out, event->member, 8);
 	put_number(out, event->state, 1);
-	if (event->kind == REPLICA_EVENT_MERGED || event->kind == REPLICA_EVENT_AT_RISK)
+	if (event->kind == REPLICA_EVENT_MERGED || event->kind == REPLICA_EVENT_AT_RISK ||
+	    event->kind == REPLICA_EVENT_NAME_LOST)
 		put_id(out, event->into);
 }
 
@@ -65,7 +66,7 @@ static bool change_read(struct reader *reader, struct engine_change *change)
 	event->op.number = read_32(reader);
 	event->member = read_64(reader);
 	uint8_t state = read_8(reader);
-	if (kind == REPLICA_EVENT_MERGED || kind == REPLICA_EVENT_AT_RISK)
+	if (kind == REPLICA_EVENT_MERGED || kind == REPLICA_EVENT_AT_RISK || kind == REPLICA_EVENT_NAME_LOST)
 		read_id(reader, &event->into);
 	event->kind = (enum replica_event_kind)kind;
 	event->state = (enum replica_member_state)state;
@@ -241,6 +242,7 @@ const char *engine_change_name(enum replica_event_kind kind)
 	case REPLICA_EVENT_MERGED: return "merged";
 	case REPLICA_EVENT_AT_RISK: return "at-risk";
 	case REPLICA_EVENT_SAFE: return "safe";
+	case REPLICA_EVENT_NAME_LOST: return "name-lost";
 	case REPLICA_EVENT_KINDS: break;
 	}
 	UNREACHABLE();
@@ -287,10 +289,15 @@ void engine_change_put(struct buf *out, const struct engine_change *change, cons
 		replica_id_put(event->into, out);
 		buf_put_char(out, '"');
 	}
-	if (event->kind == REPLICA_EVENT_OPERATION) {
-		put_site(out, event->member, sites);
-		buf_printf(out, ",\"state\":\"%s\"", replica_member_state_name(event->state));
+	if (event->kind == REPLICA_EVENT_NAME_LOST) {
+		buf_put(out, STR(",\"holder\":\""));
+		replica_id_put(event->into, out);
+		buf_put_char(out, '"');
 	}
+	if (event->kind == REPLICA_EVENT_OPERATION || event->kind == REPLICA_EVENT_NAME_LOST)
+		put_site(out, event->member, sites);
+	if (event->kind == REPLICA_EVENT_OPERATION)
+		buf_printf(out, ",\"state\":\"%s\"", replica_member_state_name(event->state));
 	if (event->kind == REPLICA_EVENT_AT_RISK)
 		put_risk(out, event, sites);
 	timestamp_format((int64_t)change->wall_ms, at);

@@ -83,6 +83,7 @@ static void hold_event(void *context, const struct replica_event *event)
 	struct action *action = action_new(ACTION_EVENT);
 	action->event = *event;
 	engine_hold(context, action);
+	engine_names_event(context, event);
 }
 
 static void hold_fetch(void *context, struct str blob, uint64_t bytes, site_id from)
@@ -106,13 +107,18 @@ static bool is_reachable(void *context, site_id site)
 	return engine_reachable(context, site);
 }
 
-static uint64_t draw(void *context)
+uint64_t engine_draw(struct engine *engine)
 {
-	(void)context;
+	(void)engine;
 	uint64_t number;
 	ssize_t got = getrandom(&number, sizeof(number), 0);
 	CHECK(got == sizeof(number));
 	return number;
+}
+
+static uint64_t draw(void *context)
+{
+	return engine_draw(context);
 }
 
 /* ---- Batches ------------------------------------------------------------------------------------------------------ */
@@ -138,6 +144,8 @@ static void perform(struct engine *engine, struct action *action)
 {
 	switch (action->kind) {
 	case ACTION_SEND: engine_say(engine, action->to, buf_str(&action->message)); break;
+	case ACTION_TELL_NAMES: engine_say_names(engine, action->to, buf_str(&action->message)); break;
+	case ACTION_NAMED: engine_names_answered(engine, &action->named); break;
 	case ACTION_RUN:
 		engine_ticket_started(engine, action->run);
 		engine_run_start(action->run);
@@ -202,6 +210,7 @@ static void start_over(struct engine *engine)
 	engine_givings_fail(engine, &err);
 	engine_bringings_fail(engine, &err);
 	engine_hooks_doubt(engine);
+	engine_names_stop(engine);
 	replica_free(engine->replica);
 	engine->replica = NULL;
 	engine->failure = (struct err){0};
@@ -264,6 +273,7 @@ static void flush(struct http_task *task)
 	struct engine *engine = (struct engine *)((char *)task - offsetof(struct engine, flush));
 	engine->flushing = false;
 	engine_risks_review(engine);
+	engine_names_review(engine);
 	engine_changes_store(engine);
 	engine_hooks_store(engine);
 	if (engine_commit(engine) != 0) {
@@ -280,6 +290,7 @@ static void flush(struct http_task *task)
 	engine_figures_note(engine);
 	if (engine->replica)
 		set_timer(engine);
+	engine_names_timer(engine);
 	engine_sessions_review(engine);
 }
 
@@ -406,6 +417,9 @@ static void meet(struct engine *engine, struct site_snapshot *before)
 	for (uint32_t i = 0; i < engine->sites->removed_count; i++)
 		if (!before || !site_snapshot_is_removed(before, engine->sites->removed[i]))
 			replica_site_removed(engine->replica, engine->sites->removed[i], engine_now());
+	for (uint32_t i = 0; i < engine->sites->removed_count; i++)
+		if (!before || !site_snapshot_is_removed(before, engine->sites->removed[i]))
+			engine_names_removed(engine, engine->sites->removed[i]);
 	engine_changed(engine);
 	engine_fetches_hurry(engine);
 	engine_givings_review(engine);
@@ -498,6 +512,8 @@ static int start_replica(struct engine *engine, struct err *err)
 	if (code == 0)
 		code = replica_new(&engine->replica, &options, &host, engine_now(), err);
 	if (code == 0)
+		code = engine_names_start(engine, err);
+	if (code == 0)
 		engine_row_scan(engine, REPLICA_REPLICANTS, STR(""), STR(""), note_one, engine);
 	if (code == 0)
 		engine_changed(engine);
@@ -524,6 +540,7 @@ static void *run_thread(void *context)
 	http_loop_run(engine->loop);
 	/* Here, since a session is of one thread. What services have answered is kept; but if something was about to be run, what was put is
 	 * as if it had never been: kept, it would be in doubt at the next start. */
+	engine_names_review(engine);
 	if (engine->session && engine->failure.code == 0 && engine->runs_held == 0) {
 		engine_changes_store(engine);
 		engine_hooks_store(engine);
@@ -584,6 +601,8 @@ static void release(struct engine *engine)
 	engine_hooks_free(engine);
 	engine_changes_free(engine);
 	engine_risks_free(engine);
+	if (engine->children)
+		cross_children_free(engine->children);
 	if (engine->replica)
 		replica_free(engine->replica);
 	http_pool_free(engine->pool);
@@ -619,6 +638,7 @@ int engine_open(struct engine **out, const struct engine_options *options, struc
 	engine->last = &engine->first;
 	engine->flush.run = flush;
 	engine->timer.fire = tick;
+	engine->names_timer.fire = engine_names_tick;
 	pthread_mutex_init(&engine->figures_lock, NULL);
 	engine->blobs = -1;
 	engine->soon.fd = -1;

@@ -122,6 +122,7 @@ void engine_set_sites(struct engine *engine, struct site_snapshot *sites, struct
 
 /* What another agent sent; it is known who it is. */
 void engine_receive(struct engine *engine, site_id from, struct str message);
+void engine_receive_names(struct engine *engine, site_id from, struct str message); /* of what is in containers */
 
 /* ---- Ids, for the data plane --------------------------------------------------------------------------------------- */
 
@@ -152,6 +153,10 @@ bool engine_find(struct engine *engine, const struct engine_name *name, struct e
 
 /* At which sites a replicant is or will be; returns how many, 0: it is not known. Any thread, at once. */
 uint32_t engine_members(struct engine *engine, struct replica_id id, site_id members[LIMIT_REPLICA_MEMBERS]);
+
+/* The container that a request names in its path or query, by the kind of the reference, if it is one of several sites. Any thread, at once. */
+bool engine_container_find(struct engine *engine, const struct glue_match *match, const struct glue_request *asked,
+                           struct engine_found *found);
 
 /* The collection of a match in a form that is the same at all sites: with meta-ids for the replicas it is in. Any thread. */
 void engine_collection_put(struct engine *engine, const struct glue_match *match, struct buf *out);
@@ -257,6 +262,8 @@ struct engine_request {
 	const site_id *holders; /* and, if it is PLACED, those of them that hold it */
 	uint32_t holders_count;
 	struct replica_id replicant;
+	bool in_container; /* what is made is a child of: */
+	struct replica_id container;
 	struct str key; /* Idempotency-Key; "" without one */
 	/* In the loop of the request, once; slices live until it returns. */
 	struct http_loop *loop;

@@ -6,6 +6,8 @@
 #include "engine/engine.h"
 #include "engine/verify.h"
 
+#include "cross/children.h"
+
 #include "base/arena.h"
 #include "base/map.h"
 #include "store/store.h"
@@ -144,6 +146,7 @@ struct ticket {
 	uint8_t blob[ENGINE_BLOB_BYTES];
 	uint64_t blob_bytes;
 	bool has_blob;
+	bool claims; /* a name was asked for, and src/replica does not have it yet (names.c) */
 	/* what the service answered */
 	unsigned status;
 	struct buf fields;
@@ -182,6 +185,8 @@ struct run {
 
 enum action_kind {
 	ACTION_SEND,
+	ACTION_TELL_NAMES,
+	ACTION_NAMED,
 	ACTION_RUN,
 	ACTION_ANSWER,
 	ACTION_REPLY,
@@ -206,6 +211,7 @@ struct action {
 	struct giving *giving;
 	struct bringing *bringing;
 	struct replica_event event;
+	struct cross_answer named;
 };
 
 /* The copy of this site, being read (copy.c). Whoever has it sets engine, replicant and done. */
@@ -247,6 +253,7 @@ struct talk {
 	struct engine *engine;
 	struct talk *next;
 	site_id site;
+	bool names;         /* those of src/cross; else of src/replica */
 	struct buf waiting; /* length (4 bytes) and bytes of each */
 	size_t next_at;     /* where in it the next one begins, */
 	size_t last_at;     /* and the last one */
@@ -283,6 +290,12 @@ struct overlay {
 enum engine_table {
 	ENGINE_CHANGES = REPLICA_TABLES, /* number of the first: the changes of one commit */
 	ENGINE_HOOKS,                    /* name: up to which change it was told */
+	ENGINE_CROSS_CONTAINERS,         /* those of src/cross (names.c) */
+	ENGINE_CROSS_CLAIMS,
+	ENGINE_CROSS_NAMES,
+	ENGINE_CROSS_RIVALS,
+	ENGINE_CROSS_META,
+	ENGINE_CROSS_CHILDREN,
 	ENGINE_RELATIONS,                /* who refers to whom: relations.c */
 	ENGINE_SPREAD,                   /* service and type: at which other sites there is something of it (spread.c) */
 	ENGINE_TABLES,
@@ -345,6 +358,9 @@ struct engine {
 	struct buf place;      /* of a row that is being sealed or opened, */
 	struct buf sealed;     /* and what it becomes */
 	struct replica *replica;
+	struct cross_children *children; /* with the replica, or NULL */
+	bool names_starting;
+	struct http_timer names_timer;
 	struct http_loop *loop;
 	pthread_t thread;
 	struct http_pool *pool;
@@ -422,6 +438,7 @@ void engine_changed(struct engine *engine);
  * else ENGINE_LATER_MS. A commit costs the disk as much for one operation as for a hundred, and those of users have to wait for it. */
 void engine_changed_soon(struct engine *engine);
 void engine_hold(struct engine *engine, struct action *action);
+uint64_t engine_draw(struct engine *engine); /* a random number */
 /* What was put is durable, or `failure` says why not; then the session is gone. */
 int engine_commit(struct engine *engine);
 
@@ -554,13 +571,35 @@ void engine_ticket_first(const struct ticket *ticket, struct run *run);
 /* To be told instead of an answer; it is still to be finished. */
 __attribute__((format(printf, 4, 5))) void engine_ticket_refuse(struct ticket *ticket, unsigned status,
                                                                 const char *problem, const char *format, ...);
-/* Hands it to src/replica. */
+/* Its name is its own: goes on to the body, and then */
+void engine_ticket_continue(struct ticket *ticket);
+/* hands it to src/replica. */
 void engine_ticket_go(struct ticket *ticket);
 /* Sends it back to its loop; it is gone. */
 void engine_ticket_finish(struct ticket *ticket);
 void engine_ticket_drop(struct ticket *ticket);
 /* The store failed: what users wait for is not going to come. */
 void engine_tickets_fail(struct engine *engine, const struct err *err);
+
+/* names.c: what is in containers. With the replica: */
+int engine_names_start(struct engine *engine, struct err *err);
+void engine_names_stop(struct engine *engine);
+void engine_names_tick(struct http_timer *timer);
+void engine_names_event(struct engine *engine, const struct replica_event *event);
+void engine_names_review(struct engine *engine); /* before a commit */
+void engine_names_timer(struct engine *engine);  /* after it */
+/* May it have this name ("": it has none)? False: that is asked, and the ticket goes on, or it was refused. */
+bool engine_names_ready(struct ticket *ticket, struct str name);
+void engine_names_answered(struct engine *engine, const struct cross_answer *answer);
+void engine_names_over(struct ticket *ticket);
+void engine_names_ran(struct run *run);   /* it was accepted, */
+void engine_names_ended(struct run *run); /* or not */
+void engine_names_removed(struct engine *engine, site_id site);
+struct engine_child engine_child_look(struct engine *engine, struct replica_id child);
+void engine_names_count(const struct engine *engine, struct engine_figures *figures);
+/* The next list of a container, at its prime; ERR_UNAVAILABLE: the text says where to ask. */
+int engine_names_add_site(struct engine *engine, struct replica_id container, site_id site, struct err *err);
+int engine_names_drop_site(struct engine *engine, struct replica_id container, site_id site, struct err *err);
 
 /* ask.c */
 /* Was it asked for by a question? Then that is replied to. */
@@ -732,6 +771,7 @@ void engine_run_facets_end(struct run *run);
 /* talk.c */
 /* It goes with the next engine_say_all(). */
 void engine_say(struct engine *engine, site_id to, struct str message);
+void engine_say_names(struct engine *engine, site_id to, struct str message);
 void engine_say_all(struct engine *engine);
 void engine_talks_free(struct engine *engine);
 bool engine_reachable(const struct engine *engine, site_id site);

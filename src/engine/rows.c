@@ -21,6 +21,12 @@ static const struct store_table tables[ENGINE_TABLES] = {
 	[REPLICA_META] = {.name = "meta", .version = 1},
 	[ENGINE_CHANGES] = {.name = "changes", .version = 1},
 	[ENGINE_HOOKS] = {.name = "hooks", .version = 1},
+	[ENGINE_CROSS_CONTAINERS] = {.name = "cross-containers", .version = 1},
+	[ENGINE_CROSS_CLAIMS] = {.name = "cross-claims", .version = 1},
+	[ENGINE_CROSS_NAMES] = {.name = "cross-names", .version = 1},
+	[ENGINE_CROSS_RIVALS] = {.name = "cross-rivals", .version = 1},
+	[ENGINE_CROSS_META] = {.name = "cross-meta", .version = 1},
+	[ENGINE_CROSS_CHILDREN] = {.name = "cross-children", .version = 1},
 	[ENGINE_RELATIONS] = {.name = "relations", .version = 1},
 	[ENGINE_SPREAD] = {.name = "spread", .version = 1},
 };

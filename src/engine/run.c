@@ -89,6 +89,10 @@ void engine_run_tell(struct run *run, const struct replica_outcome *outcome)
 		engine_relations_ran(run);
 	if (engine->replica)
 		replica_executed(engine->replica, run->task.number, outcome, engine_now());
+	if (outcome->kind == REPLICA_ACCEPTED)
+		engine_names_ran(run);
+	else
+		engine_names_ended(run);
 	engine_changed_soon(engine);
 	engine_run_free(run);
 }

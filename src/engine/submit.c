@@ -2,6 +2,7 @@
 #include "engine/engine_int.h"
 
 #include "base/check.h"
+#include "base/percent.h"
 
 #include <stdlib.h>
 #include <sys/random.h>
@@ -54,6 +55,7 @@ static void tell(struct http_task *task)
 
 void engine_ticket_finish(struct ticket *ticket)
 {
+	engine_names_over(ticket);
 	unlink_ticket(ticket);
 	engine_setup_drop(ticket->setup); /* which is for this thread to do */
 	ticket->setup = NULL;
@@ -147,7 +149,8 @@ struct reading {
 	struct buf conditions;
 	struct buf secret;
 	struct buf name;
-	bool has_id; /* in the body */
+	struct buf id; /* in the body, */
+	bool has_id;   /* if there is one */
 	struct replica_id references[LIMIT_REPLICA_REFERENCES];
 	uint32_t references_count;
 };
@@ -166,6 +169,7 @@ static void reading_free(struct reading *reading)
 		explicit_bzero(reading->secret.at, reading->secret.length);
 	buf_free(&reading->secret);
 	buf_free(&reading->name);
+	buf_free(&reading->id);
 	free(reading);
 }
 
@@ -237,7 +241,10 @@ static bool note_place(void *context, const struct glue_place *place, struct buf
 	struct engine_found found;
 	if (place->kind == GLUE_PLACE_NAME && reading->name.length == 0)
 		buf_put(&reading->name, place->value);
-	reading->has_id |= place->kind == GLUE_PLACE_ID && place->value.length > 0;
+	if (place->kind == GLUE_PLACE_ID && !reading->has_id && place->value.length > 0) {
+		buf_put(&reading->id, place->value);
+		reading->has_id = true;
+	}
 	if (place->kind != GLUE_PLACE_REFERENCE || is_shared(noting->ticket, place))
 		return false;
 	bool chosen = place->type && glue_type_identity(place->type) == GLUE_CHOSEN;
@@ -440,11 +447,8 @@ void engine_ticket_go(struct ticket *ticket)
 		create.ids_chosen = glue_type_identity(ticket->match.type) == GLUE_CHOSEN;
 		create.rules.create_replays = glue_operation_replays(ticket->match.operation) ||
 		                              glue_operation_effect(ticket->match.operation) == GLUE_REPLACE;
-		if (glue_type_names_unique(ticket->match.type))
+		if (glue_type_names_unique(ticket->match.type) || request->in_container)
 			create.name = buf_str(&reading->name);
-		ticket->replicant = engine_id_make();
-	} else {
-		ticket->replicant = request->replicant;
 	}
 	struct replica_submission submission = {.ticket = ticket->number,
 	                                        .create = request->members_count > 0 ? &create : NULL,
@@ -460,7 +464,35 @@ void engine_ticket_go(struct ticket *ticket)
 	                                        .conditional = reading->whole.length > 0 || reading->conditions.length > 0,
 	                                        .key = request->key};
 	replica_submit(engine->replica, &submission, engine_now());
+	engine_names_over(ticket);
 	engine_changed(engine);
+}
+
+/* What src/replica has answered is on its way already, after the commit. */
+static void finish_refused(struct ticket *ticket)
+{
+	if (ticket->answer.code && !ticket->answered)
+		engine_ticket_finish(ticket);
+}
+
+void engine_ticket_continue(struct ticket *ticket)
+{
+	if (engine_body_ready(ticket, buf_str(&ticket->reading->body)))
+		engine_ticket_go(ticket);
+	finish_refused(ticket);
+}
+
+/* By which it is known among the children of a container: a natural name, or the id that its user chose. */
+static struct str name_within(const struct ticket *ticket, const struct reading *reading)
+{
+	if (reading->name.length > 0)
+		return buf_str(&reading->name);
+	struct str id = STR("");
+	if (ticket->request.members_count == 0 || glue_type_identity(ticket->match.type) != GLUE_CHOSEN)
+		return id;
+	if (ticket->match.id.length > 0)
+		percent_decode(&((struct ticket *)ticket)->arena, ticket->match.id, &id);
+	return id.length > 0 ? id : buf_str(&reading->id);
 }
 
 /* In the engine's thread. */
@@ -479,14 +511,14 @@ static void take(struct http_task *task)
 	struct reading *reading = ticket->reading = calloc(1, sizeof(*reading));
 	CHECK(reading);
 	ticket->spool = ticket->request.spool;
+	ticket->replicant = ticket->request.members_count > 0 ? engine_id_make() : ticket->request.replicant;
 	if (!engine->replica)
 		engine_ticket_refuse(ticket, 503, "store-failed", "the store of this agent cannot be used; see its log");
 	else if (read_request(ticket, reading) && translate(ticket, reading) &&
+	         engine_names_ready(ticket, name_within(ticket, reading)) &&
 	         engine_body_ready(ticket, buf_str(&reading->body)))
 		engine_ticket_go(ticket);
-	/* What src/replica has answered is on its way already, after the commit. */
-	if (ticket->answer.code && !ticket->answered)
-		engine_ticket_finish(ticket);
+	finish_refused(ticket);
 }
 
 static struct str copy(struct arena *arena, struct str text)

@@ -1,5 +1,5 @@
 /* Messages to the agents of other members: POST /cheops/v1/replica on their port for agents, mutual TLS, one after the other
- * to each site, on connections that are kept.
+ * to each site, on connections that are kept. Those of src/cross, POST /cheops/v1/names, have a queue of their own.
  *
  * Each event in src/replica has a message of its own for each member. Those of one commit are put together, and so are those that come
  * while one is under way, each as long as a message may be: a request between agents costs as much for one operation as for many.
@@ -14,14 +14,14 @@
 
 static void say_next(struct talk *talk);
 
-static struct talk *find_talk(struct engine *engine, site_id site)
+static struct talk *find_talk(struct engine *engine, site_id site, bool names)
 {
 	for (struct talk *talk = engine->talks; talk; talk = talk->next)
-		if (talk->site == site)
+		if (talk->site == site && talk->names == names)
 			return talk;
 	struct talk *talk = calloc(1, sizeof(*talk));
 	CHECK(talk);
-	*talk = (struct talk){.engine = engine, .site = site, .next = engine->talks};
+	*talk = (struct talk){.engine = engine, .site = site, .names = names, .next = engine->talks};
 	engine->talks = talk;
 	return talk;
 }
@@ -85,7 +85,7 @@ static void say(struct talk *talk, struct str message)
 	const struct site_place *place = engine_find_place(engine, talk->site);
 	struct http_call_options options = {.tls = engine->client,
 	                                    .method = "POST",
-	                                    .target = STR("/cheops/v1/replica"),
+	                                    .target = talk->names ? STR("/cheops/v1/names") : STR("/cheops/v1/replica"),
 	                                    .content_type = STR("application/octet-stream"),
 	                                    .body = message,
 	                                    .pool = engine->pool,
@@ -120,22 +120,32 @@ static bool join_last(struct talk *talk, struct str message)
 {
 	uint32_t length;
 	size_t at = talk->last_at + sizeof(length);
-	if (talk->next_at > talk->last_at || talk->waiting.length == 0 || !replica_join(&talk->waiting, at, message))
+	if (talk->names || talk->next_at > talk->last_at || talk->waiting.length == 0 ||
+	    !replica_join(&talk->waiting, at, message))
 		return false;
 	length = (uint32_t)(talk->waiting.length - at);
 	memcpy(talk->waiting.at + talk->last_at, &length, sizeof(length));
 	return true;
 }
 
-void engine_say(struct engine *engine, site_id to, struct str message)
+static void put_message(struct talk *talk, struct str message)
 {
-	struct talk *talk = find_talk(engine, to);
 	uint32_t length = (uint32_t)message.length;
 	if (talk->waiting.length + message.length > ENGINE_UNSENT_BYTES || join_last(talk, message))
 		return;
 	talk->last_at = talk->waiting.length;
 	buf_put(&talk->waiting, str_make((const char *)&length, sizeof(length)));
 	buf_put(&talk->waiting, message);
+}
+
+void engine_say(struct engine *engine, site_id to, struct str message)
+{
+	put_message(find_talk(engine, to, false), message);
+}
+
+void engine_say_names(struct engine *engine, site_id to, struct str message)
+{
+	put_message(find_talk(engine, to, true), message);
 }
 
 void engine_say_all(struct engine *engine)

@@ -241,7 +241,12 @@ int proxy_evaluate(struct proxy_exchange *exchange, const struct http_head *head
 		return -1;
 	if (operation)
 		return 0;
+	if (proxy_lists_container(exchange))
+		return proxy_list_container(exchange);
 	if (!names_site(exchange))
 		proxy_list_spread(exchange, head);
-	return exchange->trial ? 0 : proxy_choose_place(exchange);
+	if (exchange->trial)
+		return 0;
+	return exchange->resource && exchange->resource->child ? proxy_choose_child(exchange)
+	                                                       : proxy_choose_place(exchange);
 }

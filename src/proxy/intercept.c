@@ -419,7 +419,12 @@ void proxy_go_on(struct proxy_exchange *exchange, struct http_head *head)
 		proxy_uncarried_check(exchange);
 		if (proxy_is_elsewhere(exchange) && proxy_send_on(exchange) != 0)
 			return;
-		proxy_list_spread(exchange, head);
+		if (proxy_lists_container(exchange)) {
+			if (proxy_list_container(exchange) != 0)
+				return;
+		} else {
+			proxy_list_spread(exchange, head);
+		}
 	} else if (proxy_evaluate(exchange, head) != 0)
 		return;
 	if (proxy_check_relied(exchange) == 0 && proxy_replicate(exchange, head) == 0)

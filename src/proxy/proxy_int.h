@@ -326,6 +326,13 @@ struct proxy_trial {
 
 /* ---- Replicated resources ----------------------------------------------------------------------------------------- */
 
+/* A container of several sites, below which the path is. */
+struct proxy_inside {
+	struct replica_id id;
+	site_id sites[LIMIT_REPLICA_MEMBERS];
+	uint32_t sites_count;
+};
+
 /* What the description makes of a request. Lives in the exchange's arena. */
 struct proxy_resource {
 	struct glue_match match;
@@ -334,9 +341,11 @@ struct proxy_resource {
 	struct engine_name name;
 	bool known; /* the id is a replica's: */
 	struct engine_found found;
-	const struct scope_step *copies; /* the scope says `&` or `%`, with this site among them */
-	struct http_head *head;          /* kept until the body has said what it is */
-	struct str fields;               /* of an operation */
+	const struct scope_step *copies;   /* the scope says `&` or `%`, with this site among them */
+	const struct proxy_inside *inside; /* NULL: in none */
+	bool child;                        /* it makes something in it */
+	struct http_head *head;            /* kept until the body has said what it is */
+	struct str fields;                 /* of an operation */
 	struct str key;
 	struct engine_to_meta to_meta; /* of the answer */
 	site_id here;
@@ -525,6 +534,16 @@ uint32_t proxy_combine_rules(struct arena *arena, const struct glue_type *type, 
 
 /* gather_spread.c: a list for which no site was named, of a type that this site knows of at others as well: they are asked, too. */
 void proxy_list_spread(struct proxy_exchange *exchange, const struct http_head *head);
+/* container.c */
+/* Sets `inside` and `child` of the resource. */
+void proxy_find_container(struct proxy_exchange *exchange);
+/* Where a child is made, by the scope. 0, or it was answered. */
+int proxy_choose_child(struct proxy_exchange *exchange);
+/* Who holds a child that is made here; returns how many, at most LIMIT_REPLICA_MEMBERS. */
+uint32_t proxy_child_holders(const struct proxy_exchange *exchange, site_id *holders);
+/* A list of what is in a container is that of all of its sites. 0, or it was answered. */
+bool proxy_lists_container(const struct proxy_exchange *exchange);
+int proxy_list_container(struct proxy_exchange *exchange);
 
 /* decide.c: what only the body can say. */
 void proxy_decide_keep(struct proxy_exchange *exchange, const struct http_head *head);

@@ -57,6 +57,7 @@ static void note_resource(struct proxy_exchange *exchange, const struct glue_mat
 	buf_free(&collection);
 	resource->known = engine_find(engine, &resource->name, &resource->found);
 	exchange->resource = resource;
+	proxy_find_container(exchange);
 }
 
 void proxy_recognise(struct proxy_exchange *exchange, const struct http_head *head)
@@ -208,8 +209,9 @@ static void submit(struct proxy_exchange *exchange)
 {
 	struct proxy_resource *resource = exchange->resource;
 	const struct site_snapshot *sites = exchange->proxy->mesh->sites;
-	site_id members[LIMIT_REPLICA_MEMBERS], prime = 0;
-	uint32_t count = resource->copies && !resource->known ? resource->copies->of_count : 0;
+	const struct proxy_inside *inside = resource->child ? resource->inside : NULL;
+	site_id members[LIMIT_REPLICA_MEMBERS], holders[LIMIT_REPLICA_MEMBERS], prime = 0;
+	uint32_t count = resource->copies && !resource->known ? resource->copies->of_count : 0, holders_count = 0;
 	if (count > LIMIT_REPLICA_MEMBERS) {
 		refuse_many(exchange, count);
 		return;
@@ -219,6 +221,15 @@ static void submit(struct proxy_exchange *exchange)
 	enum replica_span span = count > 0 ? proxy_span_of(resource) : REPLICA_ALIKE;
 	if (span != REPLICA_ALIKE)
 		prime = members[0];
+	if (span == REPLICA_PLACED)
+		holders[holders_count++] = prime;
+	if (inside) {
+		count = inside->sites_count;
+		memcpy(members, inside->sites, count * sizeof(members[0]));
+		span = REPLICA_PLACED;
+		prime = sites->places[PROXY_HERE].id;
+		holders_count = proxy_child_holders(exchange, holders);
+	}
 	exchange->phase = PROXY_PENDING;
 	exchange->deferred = true;
 	exchange->response.from = NULL;
@@ -237,8 +248,10 @@ static void submit(struct proxy_exchange *exchange)
 	                                       .members_count = count,
 	                                       .span = span,
 	                                       .prime = prime,
-	                                       .holders = &prime,
-	                                       .holders_count = span == REPLICA_PLACED ? 1 : 0,
+	                                       .holders = holders,
+	                                       .holders_count = holders_count,
+	                                       .in_container = inside != NULL,
+	                                       .container = inside ? inside->id : (struct replica_id){{0}},
 	                                       .consistency = weak ? REPLICA_WEAK : REPLICA_EVENTUAL,
 	                                       .replicant = resource->found.id,
 	                                       .key = resource->key,
@@ -337,11 +350,13 @@ static int refuse_unknown(struct proxy_exchange *exchange)
 static bool is_for_copies(const struct proxy_exchange *exchange)
 {
 	const struct proxy_resource *resource = exchange->resource;
-	return proxy_is_operation(exchange) || (resource->copies && changes(resource));
+	return proxy_is_operation(exchange) || (resource->copies && changes(resource)) || resource->child;
 }
 
 static bool makes_one(const struct proxy_resource *resource)
 {
+	if (resource->child)
+		return true;
 	return resource->copies && (resource->effect == GLUE_CREATE ||
 	                            (resource->match.operation && glue_operation_creates(resource->match.operation)));
 }
@@ -390,9 +405,10 @@ void proxy_put_local_target(struct proxy_exchange *exchange, struct buf *out)
 void proxy_put_peer_target(struct proxy_exchange *exchange, struct buf *out)
 {
 	struct proxy_resource *resource = exchange->resource;
-	bool named_here = exchange->inner && resource && resource->known && !resource->found.by_meta_id;
+	bool item = resource && resource->known && !resource->found.by_meta_id;
+	bool ours = exchange->inner || (resource && resource->inside && exchange->carrier == PROXY_CARRIER_NONE);
 	bool given = resource && exchange->trial && exchange->trial->gather && exchange->trial->gather->given;
-	if (!named_here && !given) {
+	if (!given && (!ours || !resource || (!item && !resource->inside))) {
 		buf_put(out, exchange->target);
 		return;
 	}

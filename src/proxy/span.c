@@ -1,5 +1,6 @@
 /* Resources that span sites (DESIGN 8): `%`, and what lies at another site than the one that is asked.
  *
+ * A container is made at all of its sites, by the first of them; what is in it is another file's (container.c).
  * What its description calls indivisible is made at the first site of `%`, its prime, which is asked to do so; the others are told of it, as
  * witnesses. After that no scope is needed. A request for what this site is a witness of is sent on, reads and writes alike, to a site that
  * holds it, the prime first; it comes back as if it had been answered here. It goes on once only: who gets it from another agent, and does
@@ -102,8 +103,8 @@ static int refuse_strategy(struct proxy_exchange *exchange, enum glue_strategy s
 	                                .close = exchange->has_body};
 	proxy_problem(
 		exchange, &problem,
-		"by its description this type is `%s`, and `%%` makes only what is `indivisible` in this version; `&` "
-		"replicates it",
+		"by its description this type is `%s`, and `%%` makes only what is `indivisible` or a `container` in this "
+		"version; `&` replicates it",
 		glue_strategy_name(strategy));
 	return -1;
 }
@@ -119,7 +120,7 @@ int proxy_choose_span(struct proxy_exchange *exchange, const struct scope_plan *
 	enum glue_strategy strategy = glue_type_cross(resource->match.type)->strategy;
 	if (strategy == GLUE_NO_CROSS)
 		return refuse_type(exchange);
-	if (strategy != GLUE_INDIVISIBLE)
+	if (strategy != GLUE_INDIVISIBLE && strategy != GLUE_CONTAINER)
 		return refuse_strategy(exchange, strategy);
 	if (root->of[0]->site_index == PROXY_HERE)
 		resource->copies = root;
@@ -130,5 +131,7 @@ int proxy_choose_span(struct proxy_exchange *exchange, const struct scope_plan *
 
 enum replica_span proxy_span_of(const struct proxy_resource *resource)
 {
-	return resource->copies && resource->copies->op == SCOPE_SPAN_OF ? REPLICA_PLACED : REPLICA_ALIKE;
+	if (!resource->copies || resource->copies->op != SCOPE_SPAN_OF)
+		return REPLICA_ALIKE;
+	return glue_type_cross(resource->match.type)->strategy == GLUE_CONTAINER ? REPLICA_CONTAINER : REPLICA_PLACED;
 }

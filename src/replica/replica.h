@@ -210,7 +210,8 @@ enum replica_event_kind {
 	REPLICA_EVENT_MERGED,   /* two were made apart under one natural name: it became an alias of `into` */
 	/* Of the host alone: */
 	REPLICA_EVENT_AT_RISK, /* what it relies on (`into`, if that is a replicant) is out of reach at `member`, or (0) gone */
-	REPLICA_EVENT_SAFE, /* no more */
+	REPLICA_EVENT_SAFE,    /* no more */
+	REPLICA_EVENT_NAME_LOST, /* a child's name is another's, `into`, at `member` (cross/names.h) */
 	REPLICA_EVENT_KINDS,
 };
 
@@ -219,7 +220,7 @@ struct replica_event {
 	struct replica_op_id op; /* number 0: of the replicant */
 	site_id member;          /* whose state it is; 0: all */
 	enum replica_member_state state;
-	struct replica_id into; /* MERGED, AT_RISK */
+	struct replica_id into; /* MERGED, AT_RISK, NAME_LOST */
 };
 
 struct replica_host {
@@ -330,6 +331,9 @@ void replica_receive(struct replica *replica, site_id from, struct str message, 
  * gets it hears what it would have heard of both, at once. False: together they are too long, or of two versions, and nothing was done. */
 bool replica_join(struct buf *out, size_t at, struct str later);
 
+/* Was an operation with this Idempotency-Key carried out? Then it is answered, and not run again. */
+bool replica_knows_key(struct replica *replica, struct str key);
+
 /* A blob is here as a whole, checked. */
 void replica_fetched(struct replica *replica, struct str blob, struct replica_now now);
 
@@ -437,6 +441,15 @@ struct replica_op_view {
 int replica_look(struct replica *replica, struct arena *arena, struct replica_id id, struct replica_view *view);
 int replica_look_op(struct replica *replica, struct arena *arena, struct replica_op_id id,
                     struct replica_op_view *view);
+
+/* What it was made with, whoever has come or gone since: the prime first (of what has one), the others by their ids. */
+struct replica_origin {
+	bool here; /* this site was one of them */
+	site_id members[LIMIT_REPLICA_MEMBERS];
+	uint32_t members_count;
+};
+
+int replica_origin(struct replica *replica, struct replica_id id, struct replica_origin *origin);
 
 /* The ids that follow `after` (NULL: from the first), in the order of their rows; returns how many. Among replicants are
  * aliases, and what is gone. Operations that are forgotten are not listed; `of` NULL: those of all replicants. */

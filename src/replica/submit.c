@@ -86,6 +86,13 @@ void key_forget(struct replica *replica, struct str key)
 	replica->host.remove(replica->host.context, REPLICA_KEYS, key);
 }
 
+bool replica_knows_key(struct replica *replica, struct str key)
+{
+	struct key_row row;
+	return key.length > 0 && row_get(replica, REPLICA_KEYS, key, &replica->row) == 0 &&
+	       key_row_parse(buf_str(&replica->row), &row, NULL) == 0;
+}
+
 /* True: it was answered. */
 static bool is_repeated(struct replica *replica, const struct replica_submission *submission)
 {

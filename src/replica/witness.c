@@ -44,6 +44,35 @@ site_id witness_prime(const struct replicant *r)
 	return first;
 }
 
+static bool comes_before(const struct replicant *r, site_id a, site_id b)
+{
+	return a == r->prime || (b != r->prime && a < b);
+}
+
+int replica_origin(struct replica *replica, struct replica_id id, struct replica_origin *origin)
+{
+	struct replicant *r;
+	int code = replicant_load(replica, id, &r);
+	*origin = (struct replica_origin){0};
+	if (code != 0)
+		return code;
+	if (r->kind != REPLICANT_LIVE)
+		return ERR_NOT_FOUND;
+	site_id *members = origin->members;
+	for (uint32_t i = 0; i < r->members_count; i++) {
+		site_id site = r->members[i].site;
+		if (r->members[i].added)
+			continue;
+		uint32_t at = origin->members_count++;
+		for (; at > 0 && comes_before(r, site, members[at - 1]); at--)
+			members[at] = members[at - 1];
+		members[at] = site;
+		origin->here |= i == r->self;
+	}
+	replicants_trim(replica);
+	return 0;
+}
+
 /* ---- The header ------------------------------------------------------------------------------------------------------ */
 
 void witness_put(struct buf *out, const struct replicant *r)

@@ -613,11 +613,11 @@ static void messages_are_as_they_are_written_down(void **state)
 	struct claim_item item = {{of, STR("a.b"), STR("red"), who}, CROSS_KEPT, true, 7, 9}, read;
 	struct buf out = {0};
 	struct reader reader;
-	message_begin(&out, &message);
+	names_message_begin(&out, &message);
 	claim_item_put(&out, &item);
 	assert_int_equal(out.length, sizeof(expected) - 1);
 	assert_memory_equal(out.at, expected, out.length);
-	assert_int_equal(message_open(buf_str(&out), &back, &reader), 0);
+	assert_int_equal(names_message_open(buf_str(&out), &back, &reader), 0);
 	assert_true(claim_item_read(&reader, &back, &read));
 	assert_int_equal(read.state, CROSS_KEPT);
 	assert_true(read.unchecked && read.stamp == 7 && read.nonce == 9 && str_equal(read.claim.name, STR("red")));
@@ -625,13 +625,13 @@ static void messages_are_as_they_are_written_down(void **state)
 		char *exact = malloc(i + 1);
 		assert_non_null(exact);
 		memcpy(exact, out.at, i);
-		if (message_open(str_make(exact, i), &back, &reader) == 0)
+		if (names_message_open(str_make(exact, i), &back, &reader) == 0)
 			assert_false(claim_item_read(&reader, &back, &read));
 		cross_names_receive(sites[0].names, id_of(1), str_make(exact, i), now());
 		free(exact);
 	}
 	out.at[0] = 2;
-	assert_int_equal(message_open(buf_str(&out), &back, &reader), ERR_VERSION);
+	assert_int_equal(names_message_open(buf_str(&out), &back, &reader), ERR_VERSION);
 	buf_free(&out);
 }
 
