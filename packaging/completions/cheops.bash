@@ -150,6 +150,16 @@ _cheops_command_ops() {
     esac
 }
 
+_cheops_command_deps() {
+    local current=$1 previous=$2
+    ! _cheops_common "$current" "$previous" || return 0
+    case $previous in
+        --site | --api) ;;
+        deps) _cheops_words 'tree why impact --help' "$current" ;;
+        *) _cheops_words '--site --watch --output --api --config --color --help -w -o -c -h' "$current" ;;
+    esac
+}
+
 _cheops_command_repair() {
     local current=$1 previous=$2
     ! _cheops_common "$current" "$previous" || return 0
@@ -182,7 +192,7 @@ _cheops_command_webhooks() {
 
 _cheops() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-    local commands='agent app demo get ops repair replicant scope site sites webhooks'
+    local commands='agent app demo deps get ops repair replicant scope site sites webhooks'
     COMPREPLY=()
     # bash makes a word of its own of the `=` in --option=value
     if [[ $previous == = ]]; then

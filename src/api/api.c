@@ -197,6 +197,8 @@ static const struct api_route routes[] = {
 	{STR_INIT("/cheops/v1/operations/{id}/retry"), STR_INIT("POST"), api_post_retry, NULL, false},
 	{STR_INIT("/cheops/v1/operations/{id}/happened"), STR_INIT("POST"), api_post_happened, NULL, false},
 	{STR_INIT("/cheops/v1/operations/{id}/dismiss"), STR_INIT("POST"), api_post_dismiss, NULL, false},
+	{STR_INIT("/cheops/v1/deps"), STR_INIT("GET"), api_get_deps, NULL, false},
+	{STR_INIT("/cheops/v1/deps/sites/{site}"), STR_INIT("GET"), api_get_suffering, NULL, false},
 	{STR_INIT("/cheops/v1/webhooks"), STR_INIT("GET"), api_get_webhooks, NULL, false},
 	{STR_INIT("/cheops/v1/changes"), STR_INIT("GET"), api_get_changes, NULL, false},
 	{STR_INIT("/cheops/v1/copies/{id}"), STR_INIT("GET"), api_get_copy, NULL, true},
@@ -310,6 +312,6 @@ void api_handle(void *context, const struct proxy_call *call)
 	api_answer_problem(call->exchange, &nothing,
 	                   call->peer ? "other agents may ask for health, version, join and renew below /cheops/v1"
 	                              : "the API has health, version, metrics, services, sites, replicants, operations, "
-	                                "changes, webhooks, authority and reload below /cheops/v1",
+	                                "deps, changes, webhooks, authority and reload below /cheops/v1",
 	                   STR(""));
 }

@@ -104,7 +104,13 @@ void api_post_renew(struct api_job *job, const struct api_mesh *mesh);
 /* metrics.c */
 void api_get_metrics(struct api_job *job, const struct api_mesh *mesh);
 
-/* deps.c: what of it is at risk at this site, and why: a list of JSON; null: nothing. */
+/* replicas.c: how the copies of one stand: as the worst of them. */
+enum engine_copy api_worst_copy(const struct replica_view *view);
+
+/* deps.c */
+void api_get_deps(const struct api_agent *agent, const struct proxy_call *call);
+void api_get_suffering(const struct api_agent *agent, const struct proxy_call *call);
+/* What of it is at risk at this site, and why: a list of JSON; null: nothing. */
 void api_put_risks(struct buf *out, const struct engine_reply *reply, struct replica_id id);
 
 #endif

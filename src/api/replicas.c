@@ -84,7 +84,7 @@ static void put_copy(struct buf *out, const struct engine_reply *reply, const st
 	           member->leaving ? "true" : "false");
 }
 
-static enum engine_copy worst_copy(const struct replica_view *view)
+enum engine_copy api_worst_copy(const struct replica_view *view)
 {
 	enum engine_copy worst = ENGINE_COPY_WITNESS;
 	for (uint32_t i = 0; i < view->members_count; i++) {
@@ -133,7 +133,7 @@ static void put_replicant(struct buf *out, const struct engine_reply *reply, con
 	else
 		api_put_site_name(out, reply, view->prime);
 	buf_printf(out, ",\"consistency\":\"%s\",\"state\":\"%s\",\"operations\":%u,\"members\":[",
-	           view->consistency == REPLICA_WEAK ? "weak" : "eventual", engine_copy_name(worst_copy(view)),
+	           view->consistency == REPLICA_WEAK ? "weak" : "eventual", engine_copy_name(api_worst_copy(view)),
 	           view->operations);
 	for (uint32_t i = 0; i < view->members_count; i++) {
 		buf_put(out, i > 0 ? STR(",") : STR(""));

@@ -155,6 +155,8 @@ enum {
 	LIMIT_REPLICA_NAME_BYTES = 200,   /* of a service, a type, a local id */
 
 	/* what refers to what */
+	LIMIT_DEPS_SHOWN = 500,        /* resources in one tree of what depends on what, */
+	LIMIT_DEPS_DEPTH = 16,         /* and how deep it goes */
 	LIMIT_RELATION_FACTS = 128,    /* references with a kind, of one resource */
 	LIMIT_RELATION_NAMED = 8,      /* of those that rely on what is deleted, in its answer; */
 	LIMIT_RELATION_COUNTED = 1000, /* and counted, beside these */

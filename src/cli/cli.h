@@ -33,6 +33,7 @@ struct cli_command {
 extern const struct cli_command cli_command_agent;
 extern const struct cli_command cli_command_app;
 extern const struct cli_command cli_command_demo;
+extern const struct cli_command cli_command_deps;
 extern const struct cli_command cli_command_get;
 extern const struct cli_command cli_command_ops;
 extern const struct cli_command cli_command_repair;

@@ -309,6 +309,83 @@ bool engine_ask_answered(struct engine *engine, const struct replica_answer *ans
 	return false;
 }
 
+static struct str copy(struct arena *arena, struct str text)
+{
+	return str_make(arena_copy(arena, text.at, text.length), text.length);
+}
+
+/* ---- Dependencies -------------------------------------------------------------------------------------------------- */
+
+/* What is no replica is asked for by its type; in short, it has to be the only one. */
+static int find_local(struct ask *ask, struct relation_target *target)
+{
+	const struct setup *setup = ask->wait.engine->setup;
+	const struct glue *glue = setup ? setup->about.glue : NULL;
+	const struct glue_type *found = NULL;
+	uint32_t count = 0;
+	for (uint32_t i = 0; glue && i < glue_types_count(glue); i++) {
+		const struct glue_type *type = glue_type_at(glue, i);
+		bool whole = str_equal(glue_type_name(type), ask->question.type);
+		if (!type_is(glue_type_name(type), ask->question.type))
+			continue;
+		count = whole ? 1 : count + 1;
+		found = type;
+		if (whole)
+			break;
+	}
+	if (count != 1)
+		return err_set(&ask->err, ERR_INVALID, "the description of the application has %s type " TEXT_NAME_FMT "%s",
+		               count == 0 ? "no" : "more than one", TEXT_NAME(ask->question.type),
+		               count == 0 ? "" : "; with its service before it, as in `image.secret`, it is clear");
+	/* The description may be another one when this is read. */
+	*target = (struct relation_target){.service = copy(&ask->arena, glue_type_service(found)),
+	                                   .type = copy(&ask->arena, glue_type_name(found)),
+	                                   .name = ask->question.local_id};
+	if (glue_type_ids_in_collection(found))
+		target->collection = copy(&ask->arena, glue_type_only_collection(found));
+	return 0;
+}
+
+static void find_deps(struct ask *ask)
+{
+	struct relation_target target = {.managed = true, .id = ask->question.replicant};
+	if (ask->question.local_id.length > 0 && find_local(ask, &target) != 0)
+		return;
+	engine_deps_find(ask->wait.engine, &ask->arena, &target, ask->question.deps_view, &ask->reply.deps, &ask->err);
+}
+
+static void find_suffering(struct ask *ask, site_id site)
+{
+	struct engine *engine = ask->wait.engine;
+	struct engine_suffering *found = arena_array(&ask->arena, struct engine_suffering, ask->question.most);
+	struct replica_id ids[LOOKED_AT_ONCE], last = {0};
+	const struct replica_id *after = ask->question.after_replicant;
+	uint32_t count, looked = 0;
+	ask->reply.suffering = found;
+	do {
+		count = replica_list(engine->replica, after, ids, LOOKED_AT_ONCE);
+		for (uint32_t i = 0; i < count; i++) {
+			struct replica_view *view = arena_new(&ask->arena, struct replica_view);
+			const struct relation_risks *risks = NULL;
+			if (ask->reply.suffering_count == ask->question.most || looked == LOOKED_MOST) {
+				ask->reply.more = true;
+				ask->reply.next_replicant = last;
+				break;
+			}
+			looked++;
+			last = ids[i];
+			if (replica_look(engine->replica, &ask->arena, ids[i], view) != 0 || view->deleted || view->left ||
+			    memcmp(view->id.bytes, ids[i].bytes, sizeof(ids[i].bytes)) != 0)
+				continue;
+			enum engine_loss loss = engine_loss_of(engine, &ask->arena, view, site, &risks);
+			ask->reply.copies += loss == ENGINE_LOSS_COPY;
+			if (loss == ENGINE_LOSS_ALL || loss == ENGINE_LOSS_RELIED)
+				found[ask->reply.suffering_count++] = (struct engine_suffering){view, loss, risks};
+		}
+		after = &last;
+	} while (count == LOOKED_AT_ONCE && !ask->reply.more);
+}
+
 /* ---- Changes ------------------------------------------------------------------------------------------------------- */
 
 static void read_changes(struct ask *ask)
@@ -374,6 +451,8 @@ static bool answer(struct ask *ask)
 	case ENGINE_ASK_HOOKS: ask->reply.hooks = engine_hooks_look(engine, &ask->arena, &ask->reply.hooks_count); break;
 	case ENGINE_ASK_EXTEND: return extend(ask, site);
 	case ENGINE_ASK_DROP: drop_member(ask, site); break;
+	case ENGINE_ASK_DEPS: find_deps(ask); break;
+	case ENGINE_ASK_SUFFERING: find_suffering(ask, site); break;
 	case ENGINE_ASK_OPERATION:
 		ask->wait.op = ask->question.operation;
 		ask->wait.until = ask->question.until;
@@ -430,11 +509,6 @@ static void take(struct http_task *task)
 	hold_reply(ask);
 }
 
-static struct str copy(struct arena *arena, struct str text)
-{
-	return str_make(arena_copy(arena, text.at, text.length), text.length);
-}
-
 void engine_ask(struct engine *engine, const struct engine_question *question)
 {
 	struct ask *ask = calloc(1, sizeof(*ask));
@@ -445,6 +519,7 @@ void engine_ask(struct engine *engine, const struct engine_question *question)
 	ask->question.service = copy(&ask->arena, question->service);
 	ask->question.type = copy(&ask->arena, question->type);
 	ask->question.site = copy(&ask->arena, question->site);
+	ask->question.local_id = copy(&ask->arena, question->local_id);
 	ask->fields = arena_copy(&ask->arena, question->fields.at, question->fields.length);
 	ask->question.fields = str_make(ask->fields, question->fields.length);
 	if (question->after_replicant) {

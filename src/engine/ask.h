@@ -10,6 +10,7 @@
 #ifndef ENGINE_ASK_H
 #define ENGINE_ASK_H
 
+#include "engine/deps.h"
 #include "engine/engine.h"
 
 #include "cross/names.h"
@@ -26,6 +27,8 @@ enum engine_question_kind {
 	ENGINE_ASK_CHANGES,    /* what happened after a change; waits if nothing did */
 	ENGINE_ASK_EXTEND,     /* `site` becomes a member of a replicant; waits until the copy for it is on its way */
 	ENGINE_ASK_DROP,       /* `site` is to be a member no longer */
+	ENGINE_ASK_DEPS,       /* what depends on what, around one */
+	ENGINE_ASK_SUFFERING,  /* a page of those that would suffer if `site` went away */
 };
 
 /* How far an operation is to be. What is superseded somewhere is settled there, and counts. */
@@ -98,10 +101,14 @@ struct engine_reply {
 	uint32_t changes_count;
 	const struct engine_hook_view *hooks;
 	uint32_t hooks_count;
-	bool reset;                        /* some were missed: go on from `last` */
-	uint64_t last;                     /* number of the last change that there was */
-	struct engine *engine;             /* for what any thread may ask */
-	site_id self;                      /* who says so */
+	struct engine_deps deps;
+	const struct engine_suffering *suffering;
+	uint32_t suffering_count;
+	uint32_t copies;       /* of those that are on this page: how many would lose no more than one of their copies */
+	bool reset;            /* some were missed: go on from `last` */
+	uint64_t last;         /* number of the last change that there was */
+	struct engine *engine; /* for what any thread may ask */
+	site_id self;          /* who says so */
 	const struct site_snapshot *sites; /* what sites are called; NULL: nobody knows yet */
 };
 
@@ -116,8 +123,11 @@ struct engine_question {
 	uint32_t most;
 	struct str service; /* "": any */
 	struct str type;    /* as a description has it, or what follows its last dot */
-	struct str site;    /* by name: a member; of operations: whose state is meant. Waiting: whose state */
-	int state;          /* enum engine_copy, or enum replica_member_state; -1: any */
+	/* dependencies: around `replicant`, or what is no replica, by its type as the description has it, or in short */
+	enum engine_deps_view deps_view;
+	struct str local_id; /* "": around `replicant` */
+	struct str site;     /* by name: a member; of operations: whose state is meant. Waiting: whose state */
+	int state;           /* enum engine_copy, or enum replica_member_state; -1: any */
 	/* waiting */
 	enum engine_until until;
 	uint64_t timeout_ms;

@@ -181,6 +181,7 @@ struct run {
 	uint8_t blob[ENGINE_BLOB_BYTES];
 	int fd;                /* of the blob, which is the body; -1: `body` is */
 	struct facets *facets; /* being read (state.c); NULL: none are */
+	struct str answer;     /* of the service, to what was done: until it is told */
 };
 
 enum action_kind {

@@ -269,7 +269,9 @@ static void take_saying(void *context, const struct glue_saying *saying)
 	                           .value = saying->value,
 	                           .relation = saying->relation,
 	                           .quoted = true};
-	if (saying->relation != GLUE_UNRELATED && is_kept(saying->place, saying->value))
+	/* Parts are the service's to name. */
+	if (saying->relation != GLUE_UNRELATED && saying->relation != GLUE_COMPOSITION &&
+	    is_kept(saying->place, saying->value))
 		take_fact(reading, saying->place, &place);
 }
 
@@ -303,6 +305,34 @@ static void take_body(struct reading_of *reading, const struct glue_operation *o
 	if (!reading->partial)
 		relation_record_clear(reading->revision->new, RELATION_IN_BODY, place_of(reading, STR("")));
 	glue_sayings(operation, body, take_saying, reading, NULL);
+}
+
+/* What the service says that it is made of, each time that it says anything. */
+static bool take_part(void *context, const struct glue_place *place, struct buf *value, bool *quoted)
+{
+	struct reading_of *reading = context;
+	struct buf name = {0};
+	(void)value;
+	(void)quoted;
+	if (place->kind != GLUE_PLACE_REFERENCE || place->relation != GLUE_COMPOSITION || !is_kept(STR(""), place->value))
+		return false;
+	buf_printf(&name, "/%u", reading->variables++);
+	take_fact(reading, buf_str(&name), place);
+	buf_free(&name);
+	return false;
+}
+
+static void take_parts(struct reading_of *reading, const struct glue_operation *operation, struct str answer)
+{
+	struct buf unused = {0};
+	const struct glue_places *places = glue_answer_places(operation);
+	if (!places || answer.length == 0)
+		return;
+	reading->where = RELATION_IN_ANSWER;
+	reading->scope = STR(""); /* they are here */
+	relation_record_clear(reading->revision->new, RELATION_IN_ANSWER, STR(""));
+	engine_splice(places, &(struct glue_replacer){reading, take_part}, answer, &unused);
+	buf_free(&unused);
 }
 
 static bool has_run(const struct run *run)
@@ -375,6 +405,8 @@ void engine_relations_ran(const struct run *run)
 	                             .facet = glue_operation_facet(match.operation),
 	                             .partial = effect == GLUE_ASSIGN};
 	take_body(&reading, match.operation, body_of(run, &revision));
+	if (glue_facet_number(match.operation) == 0)
+		take_parts(&reading, match.operation, run->answer);
 	revision_end(&revision);
 }
 

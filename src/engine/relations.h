@@ -65,6 +65,12 @@ void engine_relations_row(struct engine *engine, struct str key, const struct st
 void engine_relations_ran(const struct run *run);
 
 /* risks.c: who is at risk. */
+enum relation_risk engine_risk_for(struct engine *engine, const struct relation_fact *fact);
+/* What of it would be, and is not, if a site were lost. False: nothing. Slices are of the arena. */
+bool engine_risks_without(struct engine *engine, struct arena *arena, struct replica_id id, site_id site,
+                          struct relation_risks *risks);
+/* What is no replicant: was it deleted here? */
+bool engine_relied_was_deleted(struct engine *engine, const struct relation_target *target);
 /* What it relies on has changed, or may have. */
 void engine_risk_look(struct engine *engine, struct replica_id id);
 /* Before a commit: those are looked at. */

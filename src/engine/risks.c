@@ -60,20 +60,26 @@ static void find_replicant(struct engine *engine, struct replica_id id, struct r
 		memcpy(place->sites, here.holders, place->sites_count * sizeof(place->sites[0]));
 }
 
+bool engine_relied_was_deleted(struct engine *engine, const struct relation_target *target)
+{
+	struct buf key = {0}, row = {0};
+	buf_put_char(&key, 'g');
+	relation_target_key(target, engine->options.self, &key);
+	bool deleted = engine_row_get(engine, TABLE, buf_str(&key), &row) == 0;
+	buf_free(&key);
+	buf_free(&row);
+	return deleted;
+}
+
 static void find(void *context, const struct relation_target *target, struct relation_place *place)
 {
 	struct engine *engine = context;
-	struct buf key = {0}, row = {0};
 	if (target->managed) {
 		find_replicant(engine, target->id, place);
 		return;
 	}
-	buf_put_char(&key, 'g');
-	relation_target_key(target, engine->options.self, &key);
-	place->gone = engine_row_get(engine, TABLE, buf_str(&key), &row) == 0;
+	place->gone = engine_relied_was_deleted(engine, target);
 	place->here = true;
-	buf_free(&key);
-	buf_free(&row);
 }
 
 /* What the scope takes from another site is not known here by its meta-id: then only that site counts. */
@@ -196,6 +202,49 @@ static void find_risks(struct engine *engine, const struct relation_record *reco
 	}
 	free(part);
 	free(more);
+}
+
+enum relation_risk engine_risk_for(struct engine *engine, const struct relation_fact *fact)
+{
+	struct relation_world world = {engine, fact->sites_count > 0 ? find_shared : find, reach};
+	return relation_fact_risk(fact, &world);
+}
+
+/* A world in which one more site is lost. */
+struct without {
+	struct engine *engine;
+	site_id site;
+	bool shared;
+};
+
+static void find_without(void *context, const struct relation_target *target, struct relation_place *place)
+{
+	const struct without *without = context;
+	(without->shared ? find_shared : find)(without->engine, target, place);
+}
+
+static enum relation_reach reach_without(void *context, site_id site)
+{
+	const struct without *without = context;
+	return site == without->site ? RELATION_LOST : reach(without->engine, site);
+}
+
+bool engine_risks_without(struct engine *engine, struct arena *arena, struct replica_id id, site_id site,
+                          struct relation_risks *risks)
+{
+	struct relation_record *record = arena_new(arena, struct relation_record);
+	engine_relations_from(engine, id, arena, record);
+	risks->record.count = 0;
+	for (uint32_t i = 0; i < record->count; i++) {
+		const struct relation_fact *fact = &record->facts[i];
+		struct without without = {engine, site, fact->sites_count > 0};
+		struct relation_world world = {&without, find_without, reach_without};
+		if (engine_risk_for(engine, fact) != RELATION_SAFE || relation_fact_risk(fact, &world) != RELATION_UNREACHABLE)
+			continue;
+		risks->why[risks->record.count] = RELATION_UNREACHABLE;
+		risks->record.facts[risks->record.count++] = *fact;
+	}
+	return risks->record.count > 0;
 }
 
 static void look_at(struct engine *engine, struct replica_id id)

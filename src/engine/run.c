@@ -231,6 +231,7 @@ static void done(void *context, const struct http_call_answer *answer)
 		carried.body = buf_str(&named);
 		outcome.carried = &carried;
 	}
+	run->answer = answer->body;
 	engine_run_tell(run, &outcome);
 	buf_free(&named);
 	buf_free(&id.text);

@@ -28,10 +28,10 @@ def complete(cheops, root, words):
 
 
 @pytest.mark.parametrize("words, offered", [
-    (["cheops", ""], {"agent", "app", "demo", "get", "ops", "repair", "replicant", "scope", "site", "sites", "webhooks", "help",
+    (["cheops", ""], {"agent", "app", "demo", "deps", "get", "ops", "repair", "replicant", "scope", "site", "sites", "webhooks", "help",
                          "--help", "--version"}),
     (["cheops", "sc"], {"scope"}),
-    (["cheops", "help", ""], {"agent", "app", "demo", "get", "ops", "repair", "replicant", "scope", "site", "sites", "webhooks"}),
+    (["cheops", "help", ""], {"agent", "app", "demo", "deps", "get", "ops", "repair", "replicant", "scope", "site", "sites", "webhooks"}),
     (["cheops", "scope", "e"], {"explain"}),
     (["cheops", "scope", ""], {*ACTIONS, "--help"}),
     (["cheops", "help", "scope", ""], set(ACTIONS)),
