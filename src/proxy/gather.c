@@ -196,6 +196,9 @@ static struct str keep_fields(struct proxy_exchange *exchange, struct http_head 
 	http_put_fields(&fields, head);
 	struct str kept = copy(exchange, buf_str(&fields));
 	buf_free(&fields);
+	/* It may still become the answer by itself. */
+	for (uint32_t i = 0; i < head->fields_count; i++)
+		head->fields[i].dropped = false;
 	return kept;
 }
 
@@ -415,7 +418,9 @@ const char *proxy_part_missing(const struct proxy_exchange *exchange, uint32_t n
 	enum glue_gather_fault fault = glue_gather_fault(gather->merger, number, details);
 	if (fault != GLUE_GATHER_OK)
 		return glue_gather_fault_name(fault);
-	if (part->more || glue_gather_has_more(gather->merger, number))
+	/* Whoever reads this site's own list has its pages as ever. */
+	bool own = gather->ours && part->candidate->place == PROXY_HERE;
+	if (!own && (part->more || glue_gather_has_more(gather->merger, number)))
 		return "more-pages";
 	return glue_gather_lacks(gather->merger, number, details) ? "part" : NULL;
 }

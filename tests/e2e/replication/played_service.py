@@ -34,7 +34,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def serve(self):
         self.server.service.serve(self, self.read_body())
 
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = serve
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = serve
 
 
 class PlayedService:
