@@ -311,6 +311,12 @@ struct glue_list_about {
 	struct str next; /* to what says that there is another page; "": nothing does */
 };
 
+/* A list over several collections, of a type whose ids are unique in each: /pods, where items are /namespaces/{namespace}/pods/{name}. Can its
+ * elements be told apart, because each has a reference to what it is in? `within` is the type of that. */
+bool glue_list_within(const struct glue_match *match, const struct glue_type **within);
+/* The collection of such an element, as glue_collection_put() would write it. */
+void glue_list_collection_put(const struct glue_match *match, struct str within, struct buf *out);
+
 /* False: its answer is no list. */
 bool glue_operation_list(const struct glue_operation *operation, struct glue_list_about *about);
 
@@ -421,7 +427,9 @@ void glue_splicer_free(struct glue_splicer *splicer);
  * put in place of its id; nothing: it is no replica. */
 struct glue_marker {
 	void *context;
-	void (*mark)(void *context, const struct glue_place *place, struct buf *meta_id);
+	void (*mark)(void *context, const struct glue_place *place, struct str within, struct buf *mark);
+	const struct glue_type
+		*within; /* of glue_list_within(): then `mark` is told what the element says that it is in, or "" */
 };
 
 /* Before anything is spliced; `list` is the pointer to the array. False: nothing can be marked there. */

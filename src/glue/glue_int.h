@@ -208,4 +208,7 @@ const struct glue_template *glue_find_template(const struct glue *glue, struct s
                                                struct glue_value values[LIMIT_GLUE_VARIABLES], uint32_t *values_count,
                                                const struct glue_type **type);
 
+/* known.c: a segment of a path as it stands in a collection: two ways to write one percent-encoded byte are one. */
+void glue_segment_put(struct buf *out, struct str segment);
+
 #endif

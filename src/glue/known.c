@@ -149,7 +149,7 @@ void glue_type_put(const struct glue_match *match, struct buf *out)
 }
 
 /* Two ways to write one percent-encoded byte are one. */
-static void put_segment(struct buf *out, struct str segment)
+void glue_segment_put(struct buf *out, struct str segment)
 {
 	for (size_t i = 0; i < segment.length; i++) {
 		char c = segment.at[i];
@@ -179,7 +179,7 @@ void glue_collection_splice(const struct glue_match *match, const struct glue_re
 		if (literal)
 			buf_put(out, template->segments[i]);
 		else if (replacer->replace == NULL || !glue_reference_splice(match, variable, replacer, out))
-			put_segment(out, match->values[variable].text);
+			glue_segment_put(out, match->values[variable].text);
 	}
 }
 

@@ -5,7 +5,9 @@
  *     sort: [sort_key, sort_dir]
  */
 #include "glue/load.h"
+#include "glue/match.h"
 
+#include "base/percent.h"
 #include "base/text.h"
 
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
@@ -87,4 +89,67 @@ enum glue_list_query glue_list_query(const struct glue_operation *operation, str
 		query = str_make(query.at + length, query.length - length);
 	}
 	return GLUE_QUERY_FREE;
+}
+
+/* ---- Over several collections ------------------------------------------------------------------------------------ */
+
+static const struct glue_value *value_of(const struct glue_match *match, struct str name)
+{
+	for (uint32_t i = 0; i < match->template->variables_count; i++)
+		if (str_equal(match->template->variables[i].name, name))
+			return &match->values[i];
+	return NULL;
+}
+
+/* A collection that is told by one variable more than the list has in its path. NULL: there is none. */
+static const struct glue_template *narrower(const struct glue_match *match, const struct glue_variable **missing)
+{
+	for (uint32_t i = 0; i < match->type->collections_count; i++) {
+		const struct glue_template *template = &match->type->collections[i];
+		uint32_t count = 0;
+		for (uint32_t k = 0; k < template->variables_count; k++) {
+			if (template->variables[k].ignored || value_of(match, template->variables[k].name))
+				continue;
+			*missing = &template->variables[k];
+			count++;
+		}
+		if (count == 1 && (*missing)->type)
+			return template;
+	}
+	return NULL;
+}
+
+/* Where there are two such references, nobody can say which of them it is in. Ids that services make are replaced in answers, which needs
+ * the collection while the element is read. */
+bool glue_list_within(const struct glue_match *match, const struct glue_type **within)
+{
+	const struct glue_type *type = match->type;
+	const struct glue_variable *missing;
+	uint32_t count = 0;
+	if (!type->ids_in_collection || type->identity != GLUE_CHOSEN || !narrower(match, &missing))
+		return false;
+	for (uint32_t i = 0; i < type->in_body.count; i++)
+		count += type->in_body.at[i].type == missing->type;
+	*within = missing->type;
+	return count == 1;
+}
+
+void glue_list_collection_put(const struct glue_match *match, struct str within, struct buf *out)
+{
+	const struct glue_variable *missing;
+	const struct glue_template *template = narrower(match, &missing);
+	for (uint32_t i = template->prefix_segments, variable = 0; i < template->collection_segments; i++) {
+		bool literal = template->segments[i].at != NULL;
+		while (!literal && template->variables[variable].segment != i)
+			variable++;
+		if (!literal && template->variables[variable].ignored)
+			continue;
+		buf_put_char(out, '/');
+		if (literal)
+			buf_put(out, template->segments[i]);
+		else if (&template->variables[variable] == missing)
+			percent_encode(out, within);
+		else
+			glue_segment_put(out, value_of(match, template->variables[variable].name)->text);
+	}
 }

@@ -44,6 +44,7 @@ struct glue_splicer {
 	uint32_t element; /* depth inside the element that is being held back; 0: none is */
 	struct buf tail;
 	struct buf mark;
+	struct buf id, within; /* of the element, where both are needed for its mark */
 	struct buf scratch;
 	struct buf value;
 	struct glue_json json;
@@ -69,6 +70,8 @@ void glue_splicer_free(struct glue_splicer *splicer)
 	buf_free(&splicer->value);
 	buf_free(&splicer->tail);
 	buf_free(&splicer->mark);
+	buf_free(&splicer->id);
+	buf_free(&splicer->within);
 	free(splicer);
 }
 
@@ -137,12 +140,24 @@ static bool value(struct glue_splicer *splicer)
 
 static const struct str mark_name = STR_INIT("\"cheops-replica\"");
 
+/* Its id and what it is in stand anywhere in it: both are known now. */
+static void mark_within(struct glue_splicer *splicer)
+{
+	struct glue_place place = {.kind = GLUE_PLACE_ID, .value = buf_str(&splicer->id), .quoted = true};
+	if (splicer->id.length > 0)
+		splicer->marker.mark(splicer->marker.context, &place, buf_str(&splicer->within), &splicer->mark);
+	buf_clear(&splicer->id);
+	buf_clear(&splicer->within);
+}
+
 /* The element is whole, or is not going to be: what was held goes out, behind its mark. One that the service itself put there is no
  * mark, and gets one before it that says so. */
 static void element_ends(struct glue_splicer *splicer, bool is_whole, struct buf *out)
 {
 	struct str tail = buf_str(&splicer->tail);
 	size_t first = 0;
+	if (splicer->marker.within)
+		mark_within(splicer);
 	while (first < tail.length && memchr(" \t\n\r", tail.at[first], 4))
 		first++;
 	bool empty = first < tail.length && tail.at[first] == '}';
@@ -169,6 +184,15 @@ static struct buf *target(struct glue_splicer *splicer, struct buf *out)
 
 /* ---- Replacing --------------------------------------------------------------------------------------------------- */
 
+/* The first id of an element, and its reference to what it is in. */
+static void note_within(struct glue_splicer *splicer, const struct glue_place *place)
+{
+	struct buf *kept = place->kind == GLUE_PLACE_ID ? &splicer->id : &splicer->within;
+	if (place->kind == GLUE_PLACE_ID || (place->kind == GLUE_PLACE_REFERENCE && place->type == splicer->marker.within))
+		if (kept->length == 0)
+			buf_put(kept, place->value);
+}
+
 /* What was held has ended, and is the scanner's token. */
 static void replace(struct glue_splicer *splicer, struct buf *out)
 {
@@ -187,9 +211,12 @@ static void replace(struct glue_splicer *splicer, struct buf *out)
 	               (!place.quoted || glue_json_string(json->token, json->escaped, &splicer->scratch, &place.value));
 	splicer->held = NULL;
 	buf_clear(&splicer->value);
-	bool marks = is_text && splicer->element > 0 && place.kind == GLUE_PLACE_ID && splicer->mark.length == 0;
+	bool later = splicer->marker.within != NULL;
+	bool marks = is_text && splicer->element > 0 && place.kind == GLUE_PLACE_ID && splicer->mark.length == 0 && !later;
+	if (later && is_text && splicer->element > 0)
+		note_within(splicer, &place);
 	if (marks && splicer->marker.mark)
-		splicer->marker.mark(splicer->marker.context, &place, &splicer->mark);
+		splicer->marker.mark(splicer->marker.context, &place, STR(""), &splicer->mark);
 	if (!is_text || !splicer->replacer.replace(splicer->replacer.context, &place, &splicer->value, &quoted)) {
 		buf_put(out, json->token);
 		return;

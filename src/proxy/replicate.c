@@ -439,13 +439,20 @@ static bool leave_id(void *context, const struct glue_place *place, struct buf *
 }
 
 /* Of what is divided, the element is this site's part. */
-static void put_mark(void *context, const struct glue_place *place, struct buf *mark)
+static void put_mark(void *context, const struct glue_place *place, struct str within, struct buf *mark)
 {
 	const struct proxy_resource *resource = context;
 	struct engine_name name = resource->to_meta.own;
 	struct engine_found found;
+	struct buf collection = {0};
 	name.id = place->value;
-	if (!engine_find(resource->to_meta.engine, &name, &found) || found.by_meta_id)
+	if (within.length > 0) {
+		glue_list_collection_put(&resource->match, within, &collection);
+		name.collection = buf_str(&collection);
+	}
+	bool known = engine_find(resource->to_meta.engine, &name, &found) && !found.by_meta_id;
+	buf_free(&collection);
+	if (!known)
 		return;
 	replica_id_put(found.id, mark);
 	if (found.span == REPLICA_DIVIDED)
@@ -474,7 +481,9 @@ struct glue_splicer *proxy_splicer_new(struct proxy_exchange *exchange, const st
 	struct glue_replacer meta = chosen ? (struct glue_replacer){NULL, leave_id} : engine_to_meta(&resource->to_meta);
 	struct glue_splicer *splicer = glue_splicer_new(places, &meta);
 	/* Where ids are replaced by meta-ids, and nothing is divided, these are the marks. */
-	struct glue_marker marker = {resource, chosen || divided ? put_mark : NULL};
+	struct glue_marker marker = {.context = resource, .mark = chosen || divided ? put_mark : NULL};
+	if (!glue_list_within(&resource->match, &marker.within))
+		marker.within = NULL;
 	*marks = wanted && glue_splicer_mark(splicer, about.list, &marker);
 	return splicer;
 }

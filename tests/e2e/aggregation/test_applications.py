@@ -67,6 +67,26 @@ def test_objects_of_one_name_are_one_only_if_they_are_replicated(cluster):
             ("own", "Site1"), ("own", "Site2"), ("shared", "Site1")]
 
 
+def test_a_list_of_all_namespaces(cluster):
+    """A name is one thing in each namespace: each element says in which it is."""
+    api = {site: agent.url("kubernetes") + "/api/v1" for site, agent in cluster.items()}
+    for site in SITES:
+        assert ask(api[site] + "/namespaces", "POST", json_body={"metadata": {"name": "blue"}}).status == 201
+    for namespace in ("red", "blue"):
+        made = ask(f"{api['Site1']}/namespaces/{namespace}/configmaps", "POST", {"Scope": BOTH, "Prefer": "wait=60"},
+                   json_body={"metadata": {"name": "shared"}, "data": {"in": namespace}})
+        assert made.status == 201, made
+    made = ask(f"{api['Site2']}/namespaces/blue/configmaps", "POST", json_body={"metadata": {"name": "own"}})
+    assert made.status == 201, made
+    for site in SITES:
+        answer = ask(api[site] + "/configmaps", "GET", {"Scope": BOTH, "Prefer": "cheops-sites"})
+        assert answer.status == 200 and answer.header("Cheops-Partial") is None, answer
+        assert sorted((each["metadata"]["namespace"], each["metadata"]["name"], each["cheops-site"])
+                      for each in answer.json["items"]) == [("blue", "own", "Site2"), ("blue", "shared", "Site1"),
+                                                            ("red", "shared", "Site1")]
+        assert b"cheops-replica" not in answer.bytes
+
+
 def test_a_watch_is_for_one_site(cluster):
     answer = ask(cluster["Site1"].url("kubernetes") + "/api/v1/namespaces/red/configmaps?watch=1", "GET", {"Scope": BOTH})
     assert answer.status == 400 and answer.problem["type"] == "not-aggregated" and "stream" in answer.problem["detail"]

@@ -97,6 +97,12 @@ class Objects(PlayedService):
         metadata["uid"] = str(uuid.uuid4())
         return 201, self.put(f"{path}/{metadata['name']}", made)
 
+    def of_all_namespaces(self, kind):
+        for path, made in sorted(self.stored.items()):
+            parts = path.split("/")
+            if parts[3] == "namespaces" and len(parts) == 7 and parts[5] == kind:
+                yield {**made, "metadata": {**made["metadata"], "namespace": parts[4]}}
+
     def handle(self, method, target, headers, body):
         path = target.partition("?")[0]
         if method == "POST":
@@ -104,6 +110,8 @@ class Objects(PlayedService):
         if method == "GET" and path not in self.stored and any(each.startswith(path + "/") for each in self.stored):
             return 200, {"kind": "List", "items": [made for each, made in sorted(self.stored.items())
                                                    if each.rpartition("/")[0] == path]}
+        if method == "GET" and path.count("/") == 3 and path not in self.stored and path != "/api/v1/namespaces":
+            return 200, {"kind": "List", "items": list(self.of_all_namespaces(path.rpartition("/")[2]))}
         if method == "PATCH" and "apply-patch" in headers.get("Content-Type", "") and path not in self.stored:
             made = {**json.loads(body)}  # what is JSON is YAML
             made["metadata"] = {**made.get("metadata", {}), "name": path.rpartition("/")[2], "uid": str(uuid.uuid4())}

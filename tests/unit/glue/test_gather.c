@@ -347,9 +347,10 @@ static bool to_meta(void *context, const struct glue_place *place, struct buf *v
 	return true;
 }
 
-static void mark(void *context, const struct glue_place *place, struct buf *meta_id)
+static void mark(void *context, const struct glue_place *place, struct str within, struct buf *meta_id)
 {
 	(void)context;
+	assert_int_equal(within.length, 0);
 	if (str_equal(place->value, STR("9")))
 		buf_put(meta_id, STR(B));
 }
