@@ -207,16 +207,15 @@ static void put_what(struct buf *out, const struct replica_op_view *view)
 		buf_put(out, STR("null"));
 }
 
-/* Of what is pending at this site: no other knows why. */
-static void put_reason(struct buf *out, const struct replica_op_view *view)
+/* Of what is pending. Whether another site was told of it, only that one knows. */
+static void put_reason(struct buf *out, struct replica_id missing, const char *why)
 {
 	struct buf text = {0};
 	buf_put(out, STR(",\"waits_for\":"));
-	put_id(out, view->waits_for);
+	put_id(out, missing);
 	buf_put(&text, STR("waits for "));
-	replica_id_put(view->waits_for, &text);
-	buf_put(&text,
-	        view->waits_unheard ? STR(", which is not at this site") : STR(", which is not made at this site yet"));
+	replica_id_put(missing, &text);
+	buf_put(&text, str_of(why));
 	put_text(out, "reason", buf_str(&text));
 	buf_free(&text);
 }
@@ -240,7 +239,10 @@ static void put_operation(struct buf *out, const struct engine_reply *reply, con
 		if (view->members[i].answer.length > 0)
 			put_text(out, "answer", view->members[i].answer);
 		if (view->waits && view->members[i].site == reply->self)
-			put_reason(out, view);
+			put_reason(out, view->waits_for,
+			           view->waits_unheard ? ", which is not at this site" : ", which is not made at this site yet");
+		else if (view->members[i].waits)
+			put_reason(out, view->members[i].waits_for, ", which is on its way there");
 		buf_put_char(out, '}');
 	}
 	buf_put_char(out, ']');

@@ -1,4 +1,5 @@
 /* Scope and service give a plan, and the plan a place, or several to try. */
+#include "proxy/bring.h"
 #include "proxy/gather.h"
 
 #include "relation/relation.h"
@@ -61,6 +62,8 @@ int proxy_explain(struct proxy_exchange *exchange, const struct http_head *head)
 		buf_put_json(&text, plan->warnings[i]);
 	}
 	buf_put_char(&text, ']');
+	if (exchange->needs)
+		proxy_put_needs(exchange, &text);
 	if (exchange->refusal)
 		put_refusal(&text, exchange->refusal, exchange->refused_as);
 	buf_put(&text, STR("}\n"));

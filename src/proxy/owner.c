@@ -5,10 +5,11 @@
  *
  * Where the body has to say what is used, it is read whole first (COLLECTING), with the head kept aside, and the request goes on with
  * the body that was read, as one for several sites does (trial.c). Only a scope that would be refused with all that the body may have
- * leads there.
+ * leads there; and `with_requirements(…)` around something that requires anything: what that is is brought along (bring.c) before it goes on.
  */
 #include "proxy/proxy_int.h"
 
+#include "proxy/bring.h"
 #include "relation/relation.h"
 
 /* What is asked, while the body is read. */
@@ -17,7 +18,8 @@ struct proxy_asked {
 	struct glue_request request;
 	struct http_head *head;
 	struct relation_refusal refusal;
-	bool absent; /* what is required; otherwise it is about what belongs to another site */
+	bool absent;  /* what is required; otherwise it is about what belongs to another site */
+	bool brought; /* what is required was brought along */
 };
 
 /* The match points into the target, and lives longer than the buffer keeps the head. */
@@ -70,6 +72,21 @@ static enum relation_presence find(void *context, const struct glue_type *type, 
 	return count > 0 ? RELATION_ABSENT : RELATION_UNKNOWN;
 }
 
+/* What is to be brought along; once. */
+static enum relation_verdict find_needs(struct proxy_exchange *exchange, struct proxy_asked *asked,
+                                        const struct relation_question *question)
+{
+	if (!question->plan->with_requirements || !exchange->proxy->shared->engine || asked->brought)
+		return RELATION_FINE;
+	exchange->needs = arena_new(&exchange->arena, struct proxy_needs);
+	enum relation_verdict verdict = relation_find_needs(question, &(struct relation_needs){exchange, proxy_need_note});
+	exchange->needs->operation = asked->match.operation;
+	exchange->needs->head = asked->head;
+	if (exchange->needs->count == 0)
+		exchange->needs = NULL;
+	return verdict;
+}
+
 static enum relation_verdict ask(struct proxy_exchange *exchange, struct proxy_asked *asked, const struct str *body)
 {
 	struct relation_whereabouts whereabouts = {exchange, find};
@@ -88,6 +105,9 @@ static enum relation_verdict ask(struct proxy_exchange *exchange, struct proxy_a
 	};
 	enum relation_verdict verdict = relation_check_owner(&exchange->arena, &question, &asked->refusal);
 	if (verdict != RELATION_FINE)
+		return verdict;
+	verdict = find_needs(exchange, asked, &question);
+	if (verdict != RELATION_FINE || (exchange->needs && !asked->brought))
 		return verdict;
 	asked->absent = true;
 	return relation_check_required(&exchange->arena, &question, &whereabouts, &asked->refusal);
@@ -129,6 +149,8 @@ static void go_on(struct proxy_exchange *exchange, struct http_head *head)
 	proxy_trial_go(exchange, head, &exchange->body);
 }
 
+static void brought(struct proxy_exchange *exchange);
+
 static void collected(struct proxy_exchange *exchange)
 {
 	struct proxy_asked *asked = exchange->asked;
@@ -137,8 +159,21 @@ static void collected(struct proxy_exchange *exchange)
 		return;
 	if (ask(exchange, asked, &body) == RELATION_REFUSED && refuse(exchange, asked->head, asked) != 0)
 		return;
-	if (proxy_explain(exchange, asked->head) == 0)
+	if (proxy_explain(exchange, asked->head) != 0)
+		return;
+	if (exchange->needs && !asked->brought) {
+		exchange->needs->then = brought;
+		proxy_bring(exchange);
+	} else {
 		go_on(exchange, asked->head);
+	}
+}
+
+/* Sites may have come and gone meanwhile; and whatever cannot be brought is refused after all. */
+static void brought(struct proxy_exchange *exchange)
+{
+	exchange->asked->brought = true;
+	collected(exchange);
 }
 
 static void collect(struct proxy_exchange *exchange, const struct http_head *head, struct proxy_asked *asked)
@@ -164,7 +199,8 @@ static bool may_matter(const struct proxy_exchange *exchange)
 		struct str service = scope_entry_service(scope, i);
 		others |= service.length > 0 && !str_equal(service, exchange->service->name);
 	}
-	return others || exchange->inner || op == SCOPE_ALL_OF || op == SCOPE_SPAN_OF;
+	return others || exchange->inner || scope_lease_plan(exchange->lease)->with_requirements || op == SCOPE_ALL_OF ||
+	       op == SCOPE_SPAN_OF;
 }
 
 int proxy_check_owner(struct proxy_exchange *exchange, const struct http_head *head)

@@ -66,4 +66,20 @@ enum relation_verdict relation_check_required(struct arena *arena, const struct 
                                               const struct relation_whereabouts *whereabouts,
                                               struct relation_refusal *refusal);
 
+/* What a create requires, and at which sites it has to be there. */
+struct relation_need {
+	const struct glue_type *type;
+	struct str id;         /* lives until `each` returns */
+	const uint32_t *sites; /* numbers of the view; so do they */
+	uint32_t sites_count;
+};
+
+struct relation_needs {
+	void *context;
+	void (*each)(void *context, const struct relation_need *need);
+};
+
+/* Tells of each that is to be brought along: only where the plan says so (`with_requirements(…)`), and to elsewhere. */
+enum relation_verdict relation_find_needs(const struct relation_question *question, const struct relation_needs *needs);
+
 #endif

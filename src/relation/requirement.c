@@ -60,8 +60,10 @@ static void refuse(struct check *check, const struct requirement *requirement, u
 	else
 		buf_printf(&text, "replicate it there first, `cheops replicant extend %.*s %.*s`",
 		           STR_FMT(text_shown(requirement->id)), STR_FMT(there));
-	buf_printf(&text, ", or share it: let the scope say where %.*s is, as in `%.*s: %.*s`", STR_FMT(service),
-	           STR_FMT(service), STR_FMT(keeper));
+	buf_printf(&text,
+	           ", or let it be brought along, by `with_requirements(…)` around the location, or share it: let the "
+	           "scope say where %.*s is, as in `%.*s: %.*s`",
+	           STR_FMT(service), STR_FMT(service), STR_FMT(keeper));
 	relation_keep(refusal->hint, &text);
 	buf_free(&text);
 	refusal->site = copy(check, here);
@@ -115,8 +117,12 @@ static void check_mention(void *context, const struct glue_mention *mention)
 	}
 }
 
-static bool requires_something(const struct glue_operation *operation)
+bool relation_requires_something(const struct relation_question *question)
 {
+	const struct glue_operation *operation = question->match->operation;
+	if (!question->has_body || operation == NULL || question->match->needs_body ||
+	    glue_operation_effect(operation) != GLUE_CREATE)
+		return false;
 	for (uint32_t i = 0; i < glue_relations_count(operation); i++) {
 		const struct glue_relation *relation = glue_relation_at(operation, i);
 		if (relation->where == GLUE_IN_BODY && relation->kind == GLUE_REQUIREMENT)
@@ -133,9 +139,7 @@ enum relation_verdict relation_check_required(struct arena *arena, const struct 
 	enum scope_step_op op = question->plan->root->op;
 	struct check check = {
 		.arena = arena, .question = question, .whereabouts = whereabouts, .refusal = refusal, .single = SCOPE_NO_INDEX};
-	if ((op != SCOPE_ALL_OF && op != SCOPE_SPAN_OF) || !question->has_body || operation == NULL ||
-	    question->match->needs_body || glue_operation_effect(operation) != GLUE_CREATE ||
-	    !requires_something(operation))
+	if ((op != SCOPE_ALL_OF && op != SCOPE_SPAN_OF) || !relation_requires_something(question))
 		return RELATION_FINE;
 	if (question->body == NULL)
 		return RELATION_ASK_BODY;

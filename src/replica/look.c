@@ -159,13 +159,36 @@ static int look_at_lost(struct replica *replica, const struct replicant *alias, 
 	return 0;
 }
 
+/* What another member is not known to have made: as far as this site has a copy itself, and that one is to have one. */
+static bool is_missed_at(struct replica *replica, site_id site, const struct replica_id *references, uint32_t count,
+                         struct replica_id *missing)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct replicant *other;
+		if (replicant_resolve(replica, references[i], &other) != 0 || other->kind != REPLICANT_LIVE)
+			continue;
+		uint32_t member = member_index(other, site);
+		const struct member *it = member != UINT32_MAX ? &other->members[member] : NULL;
+		if (!it || it->removed || it->witness || it->report.created)
+			continue;
+		*missing = other->id;
+		return true;
+	}
+	return false;
+}
+
 /* It would wait for ever for what has no copy here: so that is shown. */
 static void look_at_references(struct replica *replica, const struct replicant *r, const struct replica_id *references,
                                uint32_t count, struct replica_op_view *view)
 {
 	bool pending = false;
-	for (uint32_t i = 0; i < view->members_count; i++)
-		pending |= view->members[i].site == r->members[r->self].site && view->members[i].state == REPLICA_PENDING;
+	for (uint32_t i = 0; i < view->members_count; i++) {
+		bool here = view->members[i].site == r->members[r->self].site, open = view->members[i].state == REPLICA_PENDING;
+		pending |= here && open;
+		if (open && !here)
+			view->members[i].waits =
+				is_missed_at(replica, view->members[i].site, references, count, &view->members[i].waits_for);
+	}
 	if (!pending)
 		return;
 	enum reference found = references_look(replica, r, references, count, &view->waits_for);

@@ -433,6 +433,9 @@ struct replica_op_view {
 		enum replica_member_state state;
 		int status;
 		struct str answer;
+		/* Another one's, pending: it refers to what that site is not known to have made yet. */
+		bool waits;
+		struct replica_id waits_for;
 	} members[LIMIT_REPLICA_MEMBERS];
 	uint32_t members_count;
 };

@@ -269,8 +269,14 @@ static int check_node(struct checker *checker, const struct scope_node *node, st
 
 static int check_entry(struct checker *checker, const struct scope_node *location)
 {
-	struct meaning ignored;
-	return check_node(checker, scope_unwrap(location), &ignored);
+	struct meaning meaning;
+	const struct scope_node *inner = scope_unwrap(location);
+	int code = check_node(checker, inner, &meaning);
+	if (code == 0 && inner != location && meaning.shape == SHAPE_CHOICE)
+		scope_warn(&checker->warnings,
+		           "with_requirements() around a choice of one site brings nothing along: which site it is "
+		           "is known when the request runs there");
+	return code;
 }
 
 int scope_check(struct arena *arena, struct scope *scope, struct scope_diag *diag)

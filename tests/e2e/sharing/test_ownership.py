@@ -222,7 +222,7 @@ def test_a_required_image_that_is_not_at_every_site(sites):
     assert answer.status == 409 and answer.problem["type"] == "requirement-absent" and answer.json["site"] == "Site3"
     assert answer.json["detail"] == (
         f"server.create at Site3 requires image.image `{image}` at Site3, where it is not; replicate it there first, `cheops "
-        f"replicant extend {image} Site3`, or share it: let the scope say where image is, as in `image: SITE`")
+        f"replicant extend {image} Site3`, or let it be brought along, by `with_requirements(…)` around the location, or share it: let the scope say where image is, as in `image: SITE`")
     assert reached(sites, answer) == set()
     assert sites.metric("Site1", "cheops_requirement_absent_total") == count + 1
     explained = create(sites, "compute: Site1 & Site3", {"name": "vm", "image": image}, **{"Cheops-Explain": "plan"})

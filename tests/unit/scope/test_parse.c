@@ -139,6 +139,8 @@ static void test_doubtful_scopes_give_warnings(void **state)
 		{"Site1 | Site2 | Site1", "stands twice in one `|`"},
 		{"Site1 & Site2 % Site3", "`%` inside `&`"},
 		{"strong(Site1)", "no other copy to agree with"},
+		{"with_requirements(Site1; Site2)", "brings nothing along"},
+		{"with_requirements(Site1 & (Site2; Site3))", NULL},
 		{"Site1 & Site2", NULL},
 		{"(Site1 & Site2); (Site1 & Site3)", NULL},
 		{"Site1 & around(Site1, 10ms)", NULL},
