@@ -111,6 +111,16 @@ static struct op *issue(struct replica *replica, struct replicant *r, const stru
 	return op;
 }
 
+/* The only member has settled what it issues, for all, and forgets it: nobody needs its body any more, as soon as its user was answered. It
+ * would be missing if that has to be run again. */
+static bool is_forgotten_at_once(const struct replicant *r, const struct op *op)
+{
+	bool others = false;
+	for (uint32_t i = 0; i < r->members_count; i++)
+		others |= i != r->self && !r->members[i].removed;
+	return (op->flags & OP_BLOB) && !others;
+}
+
 /* Would a restart that finds the intent alone issue the very same operation, and run it to the same end? The intent was durable before
  * it ran. Of what others look up (local ids, names, keys) nothing may change with it: that is not to be seen before it is durable. */
 static bool is_kept(struct replicant *r, const struct replica_outcome *outcome)
@@ -119,7 +129,7 @@ static bool is_kept(struct replicant *r, const struct replica_outcome *outcome)
 	bool changes = op->effect == ORDER_ASSIGN || op->effect == ORDER_RELATIVE ||
 	               (op->effect == ORDER_REPLACE && own_report(r)->created);
 	return changes && r->task.kind == REPLICA_RUN && task_runs_again(op) && r->task.key.length == 0 &&
-	       !outcome->carried;
+	       !outcome->carried && !is_forgotten_at_once(r, op);
 }
 
 static void first_accepted(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)

@@ -60,6 +60,7 @@ struct choir_options {
 	bool weak;           /* some replicants are */
 	bool members;        /* come and go */
 	bool placed;         /* some lie at some of their members only */
+	bool found;          /* some were there before, and are adopted (choir_found.c) */
 	bool trace;
 	uint32_t story; /* of this replicant everything is told; CHOIR_NOBODY: of none */
 	enum choir_mutation mutation;
@@ -118,6 +119,9 @@ struct choir_replicant {
 	bool repaired;
 	bool conflict;                   /* of names: it may become one with another */
 	uint32_t dismissed[CHOIR_SITES]; /* by a person: how many */
+	bool found;                      /* its item was there before it: */
+	char found_id[CHOIR_ID_BYTES];   /* "": not yet */
+	bool adopted;                    /* and that is durable */
 };
 
 /* A change of the members, drawn before the run. */
@@ -357,6 +361,9 @@ void choir_execute(struct choir *choir, uint32_t call);
 void choir_answer(struct choir *choir, uint32_t call);
 void choir_call_lost(struct choir *choir, struct choir_site *it, const struct choir_deed *deed);
 void choir_calls_end(struct choir *choir, struct choir_site *it); /* the agent is gone */
+/* Behind the agent's back. */
+void choir_item_make(struct choir *choir, struct choir_site *it, const struct choir_request *request,
+                     char local_id[CHOIR_ID_BYTES]);
 struct choir_item *choir_item_of(struct choir_site *it, const char *local_id);
 void choir_item_id(const struct choir_site *it, const struct choir_item *item, char local_id[CHOIR_ID_BYTES]);
 
@@ -368,6 +375,11 @@ void choir_answered(struct choir *choir, struct choir_site *it, const struct cho
 void choir_users_lose(struct choir *choir, struct choir_site *it);
 /* People look at what is rejected or in doubt; `all`: at everything. */
 void choir_judge(struct choir *choir, bool all);
+
+/* choir_found.c */
+void choir_found_draw(const struct choir *choir, struct choir_replicant *it);
+void choir_found_ask(struct choir *choir, uint32_t action);
+void choir_found_commit(struct choir *choir, struct choir_site *it, struct str key); /* a row of a replicant */
 
 /* choir_names.c */
 void choir_names_draw(const struct choir *choir, struct choir_replicant *it);
@@ -438,6 +450,7 @@ void choir_session_note(struct choir *choir, struct choir_site *it, struct repli
 void choir_check_sessions(struct choir *choir);
 void choir_check_sessions_end(struct choir *choir);
 
+struct choir_op *choir_op_add(struct choir_replicant *it);
 /* NULL: nobody has it on disk. */
 struct choir_op *choir_op_of(struct choir_replicant *it, uint32_t member, uint32_t number);
 

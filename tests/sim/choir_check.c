@@ -168,7 +168,7 @@ struct choir_op *choir_op_of(struct choir_replicant *it, uint32_t member, uint32
 	return NULL;
 }
 
-static struct choir_op *new_op(struct choir_replicant *it)
+struct choir_op *choir_op_add(struct choir_replicant *it)
 {
 	if (it->ops_count == it->ops_capacity) {
 		it->ops_capacity = it->ops_capacity ? 2 * it->ops_capacity : 8;
@@ -199,7 +199,7 @@ static void note_op(struct choir *choir, struct choir_site *it, const struct cho
 		choir_violation(choir, replicant, "s%" PRIu32 " has s%" PRIu32 ".%" PRIu32 ", which its issuer has not",
 		                it->number, of->members[op->member], op->number);
 	if (!known)
-		known = new_op(of);
+		known = choir_op_add(of);
 	else if (choir_token(choir, known->request.token)->op == known - of->ops + 1)
 		choir_token(choir, known->request.token)->op = 0;
 	*known = *op;
@@ -233,6 +233,9 @@ static void check_seen(struct choir *choir, struct choir_site *it, const struct 
 void choir_check_commit(struct choir *choir, struct choir_site *it)
 {
 	struct hearing keeper = {.who = it, .what = "keeps a row of"};
+	for (uint32_t i = 0; i < it->rows.changes_count; i++)
+		if (it->rows.changes[i].after && it->rows.changes[i].table == REPLICA_REPLICANTS)
+			choir_found_commit(choir, it, choir_row_key(it->rows.changes[i].after));
 	for (uint32_t i = 0; i < it->rows.changes_count; i++) {
 		const struct choir_change *change = &it->rows.changes[i];
 		struct choir_op op;
@@ -242,8 +245,6 @@ void choir_check_commit(struct choir *choir, struct choir_site *it)
 		keeper.table = change->table;
 		find_ids(choir, str_make(change->after->bytes, change->after->key_length + change->after->length), may_be_kept,
 		         &keeper);
-		if (change->table == REPLICA_LANES || change->table == REPLICA_REPLICANTS)
-			choir_check_alone(choir, it, choir_row_key(change->after));
 		if (change->table != REPLICA_OPERATIONS)
 			continue;
 		bool sound = choir_peek(choir, it, change->after, &op, &replicant);
@@ -255,6 +256,12 @@ void choir_check_commit(struct choir *choir, struct choir_site *it)
 			note_op(choir, it, &op, replicant);
 			check_seen(choir, it, &op, replicant);
 		}
+	}
+	/* With the rows as they are now: a number that was given up may have been taken again. */
+	for (uint32_t i = 0; i < it->rows.changes_count; i++) {
+		const struct choir_change *change = &it->rows.changes[i];
+		if (change->after && (change->table == REPLICA_LANES || change->table == REPLICA_REPLICANTS))
+			choir_check_alone(choir, it, choir_row_key(change->after));
 	}
 }
 

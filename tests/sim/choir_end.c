@@ -343,6 +343,8 @@ static bool check_replicant(const struct lack *lack, const struct choir_replican
 {
 	struct choir *choir = lack->choir;
 	bool created = was_created(of), leaving;
+	if (of->found && !of->adopted && of->found_id[0] != '\0')
+		return lacks(lack, of->number, "a user waits for it to be adopted");
 	uint32_t members = choir_members_now(choir, of, &leaving);
 	for (uint32_t i = 0; i < of->members_count; i++) {
 		struct choir_site *it = &choir->sites[of->members[i]];

@@ -105,6 +105,15 @@ static void apply(struct choir *choir, struct choir_site *it, struct choir_item 
 	item->touched_us = choir->sim.now_us;
 }
 
+void choir_item_make(struct choir *choir, struct choir_site *it, const struct choir_request *request,
+                     char local_id[CHOIR_ID_BYTES])
+{
+	struct choir_item *item = new_item(it, request);
+	choir_apply(&item->state, request);
+	item->touched_us = choir->sim.now_us;
+	choir_item_id(it, item, local_id);
+}
+
 static enum replica_outcome_kind create(struct choir *choir, struct choir_site *it, struct choir_call *call)
 {
 	const struct choir_request *request = &call->request;

@@ -151,6 +151,7 @@ static void draw_replicant(struct choir *choir, uint32_t number)
 		it->refers = draw_reference(choir, it);
 	if (choir->options.rivals)
 		choir_names_draw(choir, it);
+	choir_found_draw(choir, it);
 }
 
 static bool is_referred_to(const struct choir *choir, uint32_t number)
@@ -188,6 +189,8 @@ static void draw_request(struct choir *choir, struct sim_random *random, struct 
 		uint32_t at = it->members[sim_random_below(random, it->members_count)];
 		request->poison = at != action->site || chance(random, 50) ? 1u << at : 0;
 	}
+	if (verb == CHOIR_CREATE && it->found) /* it was accepted when it was made */
+		request->poison = 0;
 }
 
 static void draw_action(struct choir *choir, struct sim_random *random, uint32_t number)
@@ -354,6 +357,10 @@ static void fill(struct choir *choir, struct asking *asking, const struct choir_
 void choir_submit(struct choir *choir, uint32_t number)
 {
 	struct choir_action *action = &choir->actions[number], *origin = origin_of(choir, number);
+	if (action->wish == CHOIR_WISH_CREATE && choir->replicants[action->replicant].found) {
+		choir_found_ask(choir, number);
+		return;
+	}
 	choir_go_elsewhere(choir, action);
 	struct choir_site *it = &choir->sites[action->site];
 	if (!it->replica || (origin != action && origin->skipped))

@@ -41,6 +41,7 @@ static const char usage[] =
 	"  --weak              some resources are\n"
 	"  --placed            some lie at some of their sites only\n"
 	"  --members           sites are added to resources, dropped, and moved\n"
+	"  --found             some resources were there before, and are adopted (with --members)\n"
 	"  --trace             tell everything that happens\n"
 	"  --story N           tell everything that happens to replicant N\n"
 	"  --shrink            after a failure: leave out faults, and users' actions, as long as it still fails\n"
@@ -60,6 +61,8 @@ static void put_command(void *context, struct buf *out)
 		buf_printf(out, " --members");
 	if (choir->placed)
 		buf_printf(out, " --placed");
+	if (choir->found)
+		buf_printf(out, " --found");
 	if (settings->varies) {
 		buf_printf(out, " --vary%s%s%s", choir->rivals ? " --rivals" : "", choir->names ? " --names" : "",
 		           settings->loses ? " --losing-deletes" : "");
@@ -199,6 +202,7 @@ enum {
 	OPTION_WILD,
 	OPTION_WEAK,
 	OPTION_MEMBERS,
+	OPTION_FOUND,
 	OPTION_PLACED,
 	OPTION_TRACE,
 	OPTION_STORY,
@@ -226,6 +230,7 @@ static const struct option options[] = {
 	{"wild", no_argument, NULL, OPTION_WILD},
 	{"weak", no_argument, NULL, OPTION_WEAK},
 	{"members", no_argument, NULL, OPTION_MEMBERS},
+	{"found", no_argument, NULL, OPTION_FOUND},
 	{"placed", no_argument, NULL, OPTION_PLACED},
 	{"trace", no_argument, NULL, OPTION_TRACE},
 	{"story", required_argument, NULL, OPTION_STORY},
@@ -289,6 +294,7 @@ static void set(struct settings *settings, int option, const char *value)
 	case OPTION_WILD: choir->wild = true; break;
 	case OPTION_WEAK: choir->weak = true; break;
 	case OPTION_MEMBERS: choir->members = true; break;
+	case OPTION_FOUND: choir->found = choir->members = true; break;
 	case OPTION_PLACED: choir->placed = true; break;
 	case OPTION_TRACE: choir->trace = true; break;
 	case OPTION_STORY: choir->story = (uint32_t)sim_option_number(value, 0, 1000); break;

@@ -167,4 +167,11 @@ static const struct sim_named_seed choir_named_members[] = {
      200},
 };
 
+/* The same with items that are there before, and are adopted: cheops-sim-replica --vary --found --seed SEED --steps STEPS. */
+static const struct sim_named_seed choir_named_found[] = {
+	{"the only member answered for an upload before it was durable, and dropped its body: it could not be run again",
+     2092, 200},
+	{"in a check: the only member has issued what was withheld, under the number that it had given up", 2274, 200},
+};
+
 #endif

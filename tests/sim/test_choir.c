@@ -339,7 +339,8 @@ static void run_named(const struct sim_named_seed *named, size_t count, const st
 		options.rivals = world->rivals;
 		options.placed = world->placed;
 		options.losing_deletes = world->losing_deletes;
-		options.members = world->members;
+		options.members = world->members || world->found;
+		options.found = world->found;
 		choir_options_vary(&options);
 		print_message("# %s\n", named[i].what);
 		must_be_sound(&options);
@@ -358,6 +359,8 @@ static void test_runs_that_failed_once(void **state)
 	          &(struct choir_options){.losing_deletes = true});
 	run_named(choir_named_members, sizeof(choir_named_members) / sizeof(choir_named_members[0]),
 	          &(struct choir_options){.members = true});
+	run_named(choir_named_found, sizeof(choir_named_found) / sizeof(choir_named_found[0]),
+	          &(struct choir_options){.found = true});
 }
 
 int main(void)
