@@ -564,8 +564,9 @@ static void change_members(const struct api_agent *agent, const struct proxy_cal
 	else if (!percent_decode(&arena, site, &question.site))
 		refuse(call, TEXT_NAME_FMT " is no name of a site: what follows a `%%` is no two hexadecimal digits",
 		       TEXT_NAME(site));
-	else if (kind == ENGINE_ASK_EXTEND ||
-	         (read_wish(call, &arena, "keep", &question.keep) && read_wish(call, &arena, "force", &question.force)))
+	else if (kind == ENGINE_ASK_EXTEND
+	             ? read_wish(call, &arena, "hold", &question.hold)
+	             : read_wish(call, &arena, "keep", &question.keep) && read_wish(call, &arena, "force", &question.force))
 		ask(agent, call, &question);
 	arena_free(&arena);
 }

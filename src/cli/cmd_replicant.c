@@ -71,9 +71,12 @@ static int help(void)
 	        "       cheops replicant adopt SERVICE/PATH [OPTION]...\n"
 	        "\n"
 	        "Actions:\n"
-	        "  extend  it is made at one more site, from the copy of the site that is asked\n"
+	        "  extend  it is made at one more site, from the copy of the site that is asked; what lies at one site only\n"
+	        "          (an indivisible resource made with `%`) becomes known there, and stays where it is\n"
 	        "  drop    a site is a member no longer: once another one has all that it has, its copy is deleted\n"
-	        "  move    extend, wait until the new site has it, and drop\n"
+	        "  move    extend, wait until the new site has it, and drop; of an indivisible resource TO may be a site "
+	        "that\n"
+	        "          knows of it already\n"
 	        "  adopt   what exists at a service of the site that is asked becomes a replicated resource, which can be "
 	        "extended\n"
 	        "\n"
@@ -201,6 +204,8 @@ static int change(const struct call *call, const char *method, const char *site,
 	bool drop = strcmp(method, "DELETE") == 0;
 	buf_printf(&target, "/cheops/v1/replicants/%s/members/", call->id);
 	percent_encode(&target, str_of(site));
+	if (call->action == ACTION_MOVE && !drop)
+		buf_put(&target, STR("?hold=true")); /* what lies at one site only lies at this one then */
 	if (drop)
 		buf_printf(&target, "?keep=%s&force=%s", call->keep ? "true" : "false", call->force ? "true" : "false");
 	struct cli_question question = {
@@ -225,7 +230,8 @@ static const json_t *find_member(const json_t *answer, const char *site)
 static bool is_there(const json_t *answer, const char *site)
 {
 	const json_t *member = find_member(answer, site);
-	return member && str_equal(cli_json_text(member, "state"), STR("settled")) &&
+	struct str state = member ? cli_json_text(member, "state") : STR("");
+	return (str_equal(state, STR("settled")) || str_equal(state, STR("witness"))) &&
 	       !json_is_true(json_object_get(member, "joining"));
 }
 

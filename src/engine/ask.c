@@ -23,6 +23,7 @@ struct ask {
 	struct site_snapshot *sites;
 	struct err err;
 	uint64_t ticket; /* of a site that is being added; 0: not asked yet */
+	bool begun;      /* it was asked for, and the answer comes, or is held already */
 };
 
 static void ask_free(struct ask *ask)
@@ -262,6 +263,24 @@ static void judge(struct ask *ask)
 /* More than its files may take to be read (state.c); where none is read, src/replica gives up much sooner. */
 enum { EXTEND_MS = 3700 * 1000 };
 
+/* Who only knows of it has nothing to give: whom to ask instead? */
+static bool refers_to_prime(struct ask *ask)
+{
+	struct replica_view view;
+	struct engine *engine = ask->wait.engine;
+	bool witness = false;
+	if (replica_look(engine->replica, &ask->arena, ask->question.replicant, &view) != 0 || view.deleted)
+		return false;
+	for (uint32_t i = 0; i < view.members_count; i++)
+		witness |= view.members[i].site == engine->options.self && view.members[i].witness;
+	uint32_t place = engine->sites && view.prime != 0 ? site_snapshot_find(engine->sites, view.prime) : SCOPE_NO_INDEX;
+	if (!witness || place == SCOPE_NO_INDEX)
+		return false;
+	err_set(&ask->err, ERR_CONFLICT, "this site only knows of the resource: ask the agent of `%.*s`, which has it",
+	        STR_FMT(utf8_truncate(engine->sites->places[place].name, LIMIT_NAME_SHOWN_BYTES)));
+	return true;
+}
+
 /* True: it waits. */
 static bool extend(struct ask *ask, site_id site)
 {
@@ -271,6 +290,8 @@ static bool extend(struct ask *ask, site_id site)
 		        EXTEND_MS / 1000);
 		return false;
 	}
+	if (refers_to_prime(ask))
+		return false;
 	if (site == engine->options.self) {
 		err_set(&ask->err, ERR_INVALID,
 		        "this site is asked to add itself: ask a member, which gives the copy that it has");
@@ -278,8 +299,16 @@ static bool extend(struct ask *ask, site_id site)
 	}
 	ask->ticket = ++engine->tickets_made;
 	ask->wait.answer = true;
-	ask->question.timeout_ms = EXTEND_MS;
-	return replica_extend(engine->replica, ask->question.replicant, site, ask->ticket, engine_now(), &ask->err) == 0;
+	struct replica_extension extension = {.site = site, .hold = ask->question.hold, .ticket = ask->ticket};
+	/* The answer may come at once. */
+	ask->begun = engine_wait_start(engine, &ask->wait, EXTEND_MS);
+	if (!ask->begun)
+		err_set(&ask->err, ERR_LIMIT, "%d requests wait for something to happen already", LIMIT_ENGINE_WAITS);
+	else if (replica_extend(engine->replica, ask->question.replicant, &extension, engine_now(), &ask->err) != 0)
+		ask->begun = false;
+	if (!ask->begun)
+		engine_wait_end(&ask->wait);
+	return ask->begun;
 }
 
 static void drop_member(struct ask *ask, site_id site)
@@ -500,6 +529,10 @@ static void take(struct http_task *task)
 	struct engine *engine = ask->wait.engine;
 	ask->wait.over = over;
 	bool waits = answer(ask) && ask->question.timeout_ms > 0;
+	if (ask->begun) {
+		engine_changed(engine);
+		return;
+	}
 	if (waits && engine_wait_start(engine, &ask->wait, ask->question.timeout_ms)) {
 		engine_changed(engine); /* looking has begun a session */
 		return;

@@ -137,6 +137,7 @@ struct engine_question {
 		fields; /* of a retry, as in struct engine_request: credentials in them replace those that were refused */
 	/* a member that goes */
 	bool keep, force; /* see struct replica_drop */
+	bool hold;        /* one that comes: see struct replica_extension */
 	/* changes */
 	bool from_now; /* `last` only */
 	uint64_t after;

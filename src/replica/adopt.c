@@ -21,7 +21,8 @@ static struct op *find_copy(struct replicant *r, struct step **step)
 	*step = NULL;
 	for (uint32_t i = 0; i < r->ops_count; i++) {
 		struct op *op = r->ops[i];
-		if (op->effect != ORDER_ADOPT || op->facet != 0 || op->adopts != r->members[r->self].site)
+		if (op->effect != ORDER_ADOPT || op->facet != 0 || op->adopts != r->members[r->self].site ||
+		    (op->flags & OP_WITNESS))
 			continue;
 		struct step *tried = lane_find(r, op->member, op->number);
 		if (tried) {
@@ -144,7 +145,8 @@ bool members_join(struct replica *replica, struct replicant *r)
 	if (step && step->how == ORDER_DOUBT)
 		return true;
 	if (lane_ends_deleted(r)) {
-		if (!vector_equal(own_report(r)->settled, r->known, r->members_count))
+		/* A person may have wanted the copy to be run again, which is over as well. */
+		if (!vector_equal(own_report(r)->settled, r->known, r->members_count) || own_report(r)->exceptions_count > 0)
 			lane_settle(r);
 		return true;
 	}

@@ -62,7 +62,7 @@ static site_id choose_source(struct replica *replica, const struct replicant *r,
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < r->members_count; i++) {
 		const struct member *each = &r->members[i];
-		if (i != r->self && !each->removed && !each->witness && (i == member || each->has[member] >= number) &&
+		if (i != r->self && !each->removed && !member_witnesses(each) && (i == member || each->has[member] >= number) &&
 		    replica->host.reachable(replica->host.context, each->site))
 			sources[count++] = each->site;
 	}

@@ -26,7 +26,9 @@ static bool settled_by_all(const struct replicant *r, uint32_t *all)
 		const uint32_t *settled = r->members[i].report.settled;
 		if (r->members[i].removed)
 			continue;
-		if (!vector_covers(r->known, settled, r->members_count))
+		/* What one has settled that was a witness it has only heard of. */
+		bool heard_only = r->members[i].holds && i != r->self && !r->members[i].report.holding;
+		if (heard_only || !vector_covers(r->known, settled, r->members_count))
 			return false;
 		for (uint32_t m = 0; m < r->members_count; m++)
 			all[m] = settled[m] < all[m] ? settled[m] : all[m];

@@ -576,6 +576,7 @@ void lane_pump(struct replica *replica, struct replicant *r)
 	if (is_witness(r)) {
 		queue_refuse(replica, r, ERR_UNAVAILABLE, "it lies at other sites: ask one of them");
 		witness_follow(replica, r);
+		members_first(replica, r);
 		return;
 	}
 	if (r->queue && r->consistency == REPLICA_WEAK) {

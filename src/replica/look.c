@@ -20,7 +20,7 @@ static void look_at_member(struct arena *arena, const struct replicant *r, uint3
 	                                     .stuck = report->stuck,
 	                                     .diverged = report->diverged,
 	                                     .leaving = r->members[member].leaving,
-	                                     .witness = r->members[member].witness,
+	                                     .witness = member_witnesses(&r->members[member]),
 	                                     .settled = true};
 	for (uint32_t i = 0; i < r->members_count && r->kind == REPLICANT_LIVE; i++)
 		if (report->settled[i] < r->known[i])
@@ -32,7 +32,9 @@ static void look_at_member(struct arena *arena, const struct replicant *r, uint3
 		view->pending += state == REPLICA_PENDING; /* a person wants it to be run again */
 	}
 	view->settled = view->pending == 0;
-	view->joining = r->members[member].added && !report->created && r->kind == REPLICANT_LIVE;
+	bool came = r->members[member].added || r->members[member].holds;
+	bool begun = view->witness ? !vector_is_zero(report->settled, r->members_count) : report->created;
+	view->joining = came && !begun && r->kind == REPLICANT_LIVE;
 	if (member == r->self)
 		view->in_doubt += r->withheld_count;
 }
@@ -344,7 +346,7 @@ int replica_here_parse(struct str row, site_id self, struct replica_here *here, 
 		here->local_id_quoted = report->local_id_quoted;
 		here->span = r.span;
 		here->prime = r.span != REPLICA_ALIKE ? witness_prime(&r) : 0;
-		here->witness = is_witness(&r);
+		here->witness = witness_sends_on(&r);
 		if (here->witness)
 			here->holders_count = witness_holders(&r, here->holders, LIMIT_REPLICA_HOLDERS);
 	}

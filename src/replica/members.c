@@ -43,8 +43,8 @@ uint8_t member_flags(const struct replicant *r, uint32_t member)
 	const struct member *it = &r->members[member];
 	return (uint8_t)((it->removed ? MEMBER_REMOVED : 0) | (it->added ? MEMBER_ADDED : 0) |
 	                 (it->leaving ? MEMBER_LEAVING : 0) | (it->keeps ? MEMBER_KEEPS : 0) |
-	                 (it->witness ? MEMBER_WITNESS : 0) | (it->behind ? MEMBER_BEHIND : 0) |
-	                 (member == r->self && r->newcomer ? MEMBER_NEWCOMER : 0));
+	                 (it->witness ? MEMBER_WITNESS : 0) | (it->holds ? MEMBER_HOLDS : 0) |
+	                 (it->behind ? MEMBER_BEHIND : 0) | (member == r->self && r->newcomer ? MEMBER_NEWCOMER : 0));
 }
 
 void member_take_flags(struct replicant *r, uint32_t member, uint8_t flags)
@@ -55,6 +55,7 @@ void member_take_flags(struct replicant *r, uint32_t member, uint8_t flags)
 	it->leaving = flags & MEMBER_LEAVING;
 	it->keeps = flags & MEMBER_KEEPS;
 	it->witness = flags & MEMBER_WITNESS;
+	it->holds = flags & MEMBER_HOLDS;
 	it->behind = flags & MEMBER_BEHIND;
 	if (member == r->self)
 		r->newcomer = flags & MEMBER_NEWCOMER;
@@ -115,7 +116,7 @@ uint32_t members_add(struct replicant *r, site_id site)
 }
 
 /* What this site knows of the members has grown: all others are to show that they know it too. */
-static void changed(struct replica *replica, struct replicant *r)
+void members_changed(struct replica *replica, struct replicant *r)
 {
 	r->head_dirty = r->listed = true;
 	if (r->kind == REPLICANT_LEFT)
@@ -130,7 +131,7 @@ static void changed(struct replica *replica, struct replicant *r)
 	work_add(replica, r);
 }
 
-static bool mark(struct replica *replica, struct replicant *r, uint32_t member, uint8_t flags)
+bool members_mark(struct replica *replica, struct replicant *r, uint32_t member, uint8_t flags)
 {
 	struct member *it = &r->members[member];
 	uint8_t before = member_flags(r, member) & MEMBER_LISTED, after = before | (flags & MEMBER_LISTED);
@@ -139,6 +140,12 @@ static bool mark(struct replica *replica, struct replicant *r, uint32_t member, 
 	it->added = after & MEMBER_ADDED;
 	it->leaving = after & MEMBER_LEAVING;
 	it->keeps = after & MEMBER_KEEPS;
+	it->witness = after & MEMBER_WITNESS;
+	if ((after & MEMBER_HOLDS) && !it->holds) {
+		it->holds = true;
+		if (member == r->self)
+			witness_ends(replica, r);
+	}
 	if ((after & MEMBER_REMOVED) && !it->removed) {
 		if (member != r->self)
 			peer_owe(replica, r, member, false);
@@ -149,8 +156,8 @@ static bool mark(struct replica *replica, struct replicant *r, uint32_t member, 
 
 void members_remove(struct replica *replica, struct replicant *r, uint32_t member)
 {
-	if (mark(replica, r, member, MEMBER_REMOVED))
-		changed(replica, r);
+	if (members_mark(replica, r, member, MEMBER_REMOVED))
+		members_changed(replica, r);
 }
 
 struct listed {
@@ -211,12 +218,12 @@ bool members_take(struct replica *replica, struct replicant *r, uint32_t from, s
 			r->members[member].behind = r->kind != REPLICANT_LEFT;
 			grew = true;
 		}
-		grew |= mark(replica, r, member, list[i].flags);
+		grew |= members_mark(replica, r, member, list[i].flags);
 		lens->to[i] = (uint8_t)member;
 		lens->same &= member == i;
 	}
 	if (grew)
-		changed(replica, r);
+		members_changed(replica, r);
 	if (covers(r, list, count))
 		caught_up(r, from);
 	return true;
@@ -319,181 +326,9 @@ void members_message(struct replica *replica, struct replicant *r, site_id from,
 		members_answer(replica, r, member, false);
 }
 
-/* ---- A new member: at who adds it ---------------------------------------------------------------------------------------------- */
+/* ---- What is asked for ---------------------------------------------------------------------------------------------------------- */
 
-static void answer_extend(struct replica *replica, struct replicant *r, const struct replica_answer *answer)
-{
-	struct replica_answer told = *answer;
-	told.ticket = r->extend_ticket;
-	r->extend = 0;
-	r->extend_ticket = 0;
-	if (told.ticket != 0)
-		replica->host.answer(replica->host.context, &told);
-}
-
-void members_extend_refuse(struct replica *replica, struct replicant *r, int code, const char *text)
-{
-	if (r->extend != 0)
-		answer_extend(replica, r, &(struct replica_answer){.code = code, .text = str_of(text)});
-}
-
-/* Nothing of what counts is missing here; or it is about to be run again. */
-static bool is_whole(const struct replicant *r)
-{
-	const struct report *own = &r->members[r->self].report;
-	for (uint32_t i = 0; i < own->exceptions_count; i++)
-		if (own->exceptions[i].state != REPLICA_PENDING)
-			return false;
-	for (uint32_t i = 0; i < r->steps_count; i++)
-		if (r->steps[i].how != ORDER_DONE && r->steps[i].how != ORDER_REPLAYED &&
-		    !report_exception(own, r->steps[i].member, r->steps[i].number))
-			return false;
-	return r->withheld_count == 0;
-}
-
-static bool is_settled(const struct replicant *r)
-{
-	const struct report *own = &r->members[r->self].report;
-	return !r->redo && !r->merges && !own->stuck && !own->foreign && own->exceptions_count == 0 &&
-	       vector_equal(own->settled, r->known, r->members_count);
-}
-
-/* The last word when time is up. */
-static const char *why_not_yet(const struct replicant *r)
-{
-	if (r->members[r->self].report.foreign)
-		return "the copy here was made as another one of its name, and waits for its state: try again, or ask another "
-			   "member";
-	if (merge_may_come(r))
-		return "not every member is known to have made it, and another one of its name may turn up: try again, or ask "
-			   "the site that created it";
-	return "this site has not yet executed all that it knows of: try again, or ask another member";
-}
-
-static uint32_t live_count(const struct replicant *r)
-{
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < r->members_count; i++)
-		count += !r->members[i].removed;
-	return count;
-}
-
-static uint64_t hold_us(const struct replicant *r)
-{
-	return r->extend_by_us - REPLICA_EXTEND_US + REPLICA_HOLD_US;
-}
-
-bool members_holds(const struct replica *replica, const struct replicant *r)
-{
-	return r->extend != 0 && replica->now.us >= hold_us(r);
-}
-
-void members_extend(struct replica *replica, struct replicant *r)
-{
-	if (r->extend == 0 || r->task.what != TASK_NONE || r->kind != REPLICANT_LIVE)
-		return;
-	if (lane_is_closed(r))
-		members_extend_refuse(replica, r, ERR_NOT_FOUND, "it was deleted meanwhile");
-	else if (!is_whole(r))
-		members_extend_refuse(replica, r, ERR_CONFLICT,
-		                      "an operation is rejected or in doubt here: see to that first, or ask another member");
-	else if (own_report(r)->diverged)
-		members_extend_refuse(replica, r, ERR_CONFLICT, "the copy here is not what it ought to be: ask another member");
-	else if (own_report(r)->lacking)
-		members_extend_refuse(
-			replica, r, ERR_CONFLICT,
-			"something is missing from the copy here that was rejected and let be: ask another member, or repair it");
-	else if (replica->now.us >= r->extend_by_us)
-		members_extend_refuse(replica, r, ERR_UNAVAILABLE, why_not_yet(r));
-	if (r->extend == 0) {
-		work_add(replica, r); /* what was held goes on */
-		return;
-	}
-	bool holds = members_holds(replica, r);
-	replica_fire(replica, r, holds ? r->extend_by_us : hold_us(r));
-	if (!is_settled(r) || !own_report(r)->created || (r->queue && !holds) || merge_may_come(r) ||
-	    replica->running_count >= replica->options.running_most)
-		return;
-	r->task = (struct task){.what = TASK_COPY, .kind = REPLICA_READ_COPY, .member = r->self};
-	struct op_row row = {0};
-	lane_execute(replica, r, &row);
-}
-
-static const struct op *issue_one(struct replica *replica, struct replicant *r, const struct replica_class *given,
-                                  uint16_t facet, const struct replica_request *request)
-{
-	struct buf content = {0};
-	struct replica_class class = *given;
-	class.effect = ORDER_ADOPT;
-	class.class = 0;
-	class.facet = facet;
-	op_content_put(&content, &class, request, OP_ADOPT);
-	put_number(&content, r->extend, 8);
-	struct op *op = lane_number(replica, r, buf_str(&content));
-	buf_free(&content);
-	lane_issue(replica, r, op);
-	lane_append(r, op);
-	if (r->handled[r->self] + 1 == op->number)
-		r->handled[r->self]++;
-	replica_tell(replica, r, op->number, op->member, r->self, REPLICA_APPLIED);
-	return op;
-}
-
-/* The copy last: who has it has its parts. */
-static void issue_copy(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
-{
-	uint32_t member = members_add(r, r->extend);
-	r->members[member].added = true;
-	changed(replica, r);
-	for (uint32_t i = 0; i < outcome->parts_count; i++)
-		issue_one(replica, r, &outcome->parts[i].class, outcome->parts[i].class.facet, &outcome->parts[i].request);
-	const struct op *op = issue_one(replica, r, &outcome->state_class, 0, &outcome->state);
-	answer_extend(replica, r,
-	              &(struct replica_answer){.op = op_id(r, op->member, op->number),
-	                                       .outcome = {.kind = REPLICA_ACCEPTED, .status = outcome->status},
-	                                       .text = STR("")});
-}
-
-static int check_copy(const struct replica_outcome *outcome, struct err *err)
-{
-	int code = op_check(&outcome->state_class, &outcome->state, err);
-	for (uint32_t i = 0; i < outcome->parts_count && code == 0; i++) {
-		const struct replica_part *part = &outcome->parts[i];
-		CHECK(part->class.facet != 0);
-		code = op_check(&part->class, &part->request, err);
-	}
-	return code;
-}
-
-/* The copy was read. */
-void members_read(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
-{
-	struct err err = {0};
-	if (r->extend == 0)
-		return;
-	uint32_t member = member_index(r, r->extend);
-	if (outcome->kind == REPLICA_FAILED || outcome->kind == REPLICA_UNKNOWN) {
-		lane_wait(replica, r);
-	} else if (outcome->kind != REPLICA_ACCEPTED) {
-		struct buf text = {0};
-		buf_printf(&text, "the copy here cannot be read, or not be given to another site: %.*s",
-		           STR_FMT(outcome->answer));
-		members_extend_refuse(replica, r, ERR_CONFLICT, buf_c(&text));
-		buf_free(&text);
-	} else if (member != UINT32_MAX && r->members[member].removed) {
-		members_extend_refuse(replica, r, ERR_CONFLICT, "that site was a member before, and cannot come back");
-	} else if (member != UINT32_MAX) {
-		members_extend_refuse(replica, r, ERR_CONFLICT, "another site has added it meanwhile");
-	} else if (r->members_count == LIMIT_REPLICA_MEMBERS) {
-		members_extend_refuse(replica, r, ERR_LIMIT, "there are too many members already, those who left included");
-	} else if (check_copy(outcome, &err) != 0) {
-		members_extend_refuse(replica, r, err.code, err.text);
-	} else {
-		issue_copy(replica, r, outcome);
-	}
-}
-
-static int find(struct replica *replica, struct replica_id id, struct replicant **r, struct err *err)
+int members_find(struct replica *replica, struct replica_id id, struct replicant **r, struct err *err)
 {
 	int code = replicant_resolve(replica, id, r);
 	if (code != 0 && code != ERR_NOT_FOUND)
@@ -508,57 +343,52 @@ static int find(struct replica *replica, struct replica_id id, struct replicant 
 		return err_set(err, ERR_UNAVAILABLE, "it has not been made yet");
 	if ((*r)->consistency == REPLICA_WEAK)
 		return err_set(err, ERR_INVALID, "the members of what is replicated `weak` stay as they are");
-	if ((*r)->span == REPLICA_DIVIDED || (*r)->span == REPLICA_PLACED)
-		return err_set(err, ERR_INVALID,
-		               "the sites of what is divided over them, or lies at some of them, stay as they are");
-	return 0;
-}
-
-int members_ask_extend(struct replica *replica, struct replica_id id, site_id site, uint64_t ticket, struct err *err)
-{
-	struct replicant *r;
-	int code = find(replica, id, &r, err);
-	if (code != 0)
-		return code;
-	uint32_t member = member_index(r, site);
-	if (member != UINT32_MAX && r->members[member].removed)
-		return err_set(err, ERR_CONFLICT, "that site was a member before, and cannot come back to the same resource");
-	if (member != UINT32_MAX)
-		return err_set(err, ERR_CONFLICT, "that site is a member already");
-	if (r->members_count == LIMIT_REPLICA_MEMBERS)
-		return err_set(err, ERR_LIMIT, "%u members, those who left included; there can be %d", r->members_count,
-		               LIMIT_REPLICA_MEMBERS);
-	if (!own_report(r)->created || r->newcomer)
-		return err_set(err, ERR_UNAVAILABLE, "it has not been made at this site yet: ask another member");
-	if (members_is_leaving(r))
-		return err_set(err, ERR_CONFLICT, "this site is leaving: ask another member");
-	if (r->extend != 0)
-		return err_set(err, ERR_CONFLICT, "another site is being added to it: try again when that is done");
-	r->extend = site;
-	r->extend_ticket = ticket;
-	r->extend_by_us = replica->now.us + REPLICA_EXTEND_US;
-	work_add(replica, r);
+	if ((*r)->span == REPLICA_DIVIDED)
+		return err_set(err, ERR_INVALID, "the sites of what is divided over them stay as they are");
 	return 0;
 }
 
 /* ---- Leaving ------------------------------------------------------------------------------------------------------------------------ */
 
-/* It stays as far as is known: it is not leaving, or all are and it is the one that may not. */
-static bool stays(const struct replicant *r, uint32_t member)
+static bool holds_and_is_made(const struct member *it)
 {
-	if (r->members[member].removed)
-		return false;
-	if (!r->members[member].leaving)
-		return true;
-	for (uint32_t i = 0; i < r->members_count; i++)
-		if (!r->members[i].removed && (!r->members[i].leaving || r->members[i].site < r->members[member].site))
-			return false;
-	return true;
+	return !it->removed && !member_witnesses(it) && it->report.created;
 }
 
+/* It stays as far as is known: it is not leaving, or all are and it is the one that may not: the one with the least id of those that have it.
+ * Who has it knows that before others do, so the least of them is always sure that it is the one. */
+static bool stays(const struct replicant *r, uint32_t member)
+{
+	const struct member *it = &r->members[member];
+	bool made = false;
+	if (it->removed || !it->leaving)
+		return !it->removed;
+	for (uint32_t i = 0; i < r->members_count; i++)
+		made |= holds_and_is_made(&r->members[i]);
+	for (uint32_t i = 0; i < r->members_count; i++) {
+		const struct member *other = &r->members[i];
+		bool may = made ? holds_and_is_made(other) : !other->removed && !member_witnesses(other);
+		if (!other->removed && !member_witnesses(other) && (!other->leaving || (may && other->site < it->site)))
+			return false;
+	}
+	return made ? holds_and_is_made(it) : !member_witnesses(it);
+}
+
+/* At another one, which stays. */
+static bool is_elsewhere(const struct replicant *r, uint32_t member)
+{
+	for (uint32_t i = 0; i < r->members_count; i++)
+		if (i != member && stays(r, i) && r->members[i].report.created)
+			return true;
+	return false;
+}
+
+/* What only some hold is used here until another one has it: there may be nobody else to ask. */
 bool members_is_leaving(const struct replicant *r)
 {
-	return r->members[r->self].removed || !stays(r, r->self);
+	if (r->members[r->self].removed || stays(r, r->self))
+		return r->members[r->self].removed;
+	return r->span != REPLICA_PLACED || is_elsewhere(r, r->self);
 }
 
 /* Something may be there that nobody knows how to delete: a person has to look. */
@@ -603,8 +433,10 @@ static bool can_leave(struct replica *replica, struct replicant *r)
 		const struct member *other = &r->members[i];
 		bool whole =
 			other->report.created && !other->report.stuck && !other->report.foreign && !has_open(&other->report);
-		if (i != r->self && stays(r, i) && !other->behind && whole &&
-		    vector_covers(other->report.settled, r->known, r->members_count))
+		/* A witness has nothing of its own: it is enough that another one has heard as much. */
+		bool has = is_witness(r) ? vector_covers(other->has, r->known, r->members_count)
+		                         : whole && vector_covers(other->report.settled, r->known, r->members_count);
+		if (i != r->self && stays(r, i) && !member_witnesses(other) && !other->behind && has)
 			return true;
 	}
 	return false;
@@ -614,7 +446,8 @@ static void leave(struct replica *replica, struct replicant *r)
 {
 	struct report *own = own_report(r);
 	/* Who is new may have made the item, and not all of it. */
-	bool deletes = (own->created || r->newcomer) && own->local_id_bytes > 0 && !r->members[r->self].keeps;
+	bool deletes =
+		(own->created || r->newcomer) && !is_witness(r) && own->local_id_bytes > 0 && !r->members[r->self].keeps;
 	members_extend_refuse(replica, r, ERR_CONFLICT, "this site is leaving");
 	queue_refuse(replica, r, ERR_NOT_FOUND, "this site is no member of it any more");
 	while (r->withheld_count > 0)
@@ -632,7 +465,7 @@ static void leave(struct replica *replica, struct replicant *r)
 	r->repair_us = r->alone_us = 0;
 	vector_copy(r->base, r->known, r->members_count);
 	r->members[r->self].removed = true;
-	changed(replica, r);
+	members_changed(replica, r);
 	char local_id[LIMIT_REPLICA_NAME_BYTES];
 	uint8_t local_id_bytes = own->local_id_bytes;
 	memcpy(local_id, own->local_id, local_id_bytes);
@@ -664,7 +497,7 @@ bool members_first(struct replica *replica, struct replicant *r)
 		leave(replica, r);
 		return true;
 	}
-	return r->newcomer && members_join(replica, r);
+	return r->newcomer && !is_witness(r) && members_join(replica, r);
 }
 
 void members_pump_left(struct replica *replica, struct replicant *r)
@@ -703,19 +536,10 @@ bool members_left_for_good(const struct replicant *r)
 	return !r->deletes && r->task.task == 0;
 }
 
-/* At another one, which stays. */
-static bool is_elsewhere(const struct replicant *r, uint32_t member)
-{
-	for (uint32_t i = 0; i < r->members_count; i++)
-		if (i != member && stays(r, i) && r->members[i].report.created)
-			return true;
-	return false;
-}
-
 int members_ask_drop(struct replica *replica, struct replica_id id, const struct replica_drop *drop, struct err *err)
 {
 	struct replicant *r;
-	int code = find(replica, id, &r, err);
+	int code = members_find(replica, id, &r, err);
 	if (code != 0)
 		return code;
 	uint32_t member = member_index(r, drop->site), staying = 0;
@@ -723,9 +547,17 @@ int members_ask_drop(struct replica *replica, struct replica_id id, const struct
 		return err_set(err, ERR_NOT_FOUND, "that site is no member of it");
 	if (r->members[member].removed)
 		return err_set(err, ERR_NOT_FOUND, "that site is no member of it any more");
+	/* Who has none of it can be given up; so can who waits for its copy, if somebody has it, also one that is to leave. */
+	bool joining = !r->members[member].report.created, made = false;
 	for (uint32_t i = 0; i < r->members_count; i++)
-		staying += i != member && !r->members[i].removed && !r->members[i].leaving;
-	if (staying == 0 && live_count(r) > 0)
+		made |= i != member && holds_and_is_made(&r->members[i]);
+	bool witness = member_witnesses(&r->members[member]) || (joining && made);
+	for (uint32_t i = 0; i < r->members_count; i++)
+		staying += i != member && !r->members[i].removed && !r->members[i].leaving && !member_witnesses(&r->members[i]);
+	if (staying == 0 && !witness && r->span == REPLICA_PLACED)
+		return err_set(err, ERR_CONFLICT,
+		               "no other site holds it: move it to another one, or delete the resource instead");
+	if (staying == 0 && !witness)
 		return err_set(err, ERR_CONFLICT, "it is the last member that stays: delete the resource instead");
 	if (drop->force && member == r->self)
 		return err_set(err, ERR_INVALID, "a site that answers need not be forced out: drop it without force");
@@ -733,8 +565,8 @@ int members_ask_drop(struct replica *replica, struct replica_id id, const struct
 		return err_set(err, ERR_CONFLICT,
 		               "no other member is known to have it: wait until one has, or delete the resource");
 	uint8_t flags = (uint8_t)(MEMBER_LEAVING | (drop->keep ? MEMBER_KEEPS : 0) | (drop->force ? MEMBER_REMOVED : 0));
-	if (mark(replica, r, member, flags))
-		changed(replica, r);
+	if (members_mark(replica, r, member, flags))
+		members_changed(replica, r);
 	if (drop->force)
 		peer_owe(replica, r, member, true); /* it may be there after all, and is to hear of it */
 	return 0;

@@ -38,7 +38,7 @@ static bool op_is_sound(const struct replicant *r, const struct op *op)
 	bool classed = r->rules.resolutions == NULL || op->class < r->rules.classes;
 	return op->seen[op->member] == op->number - 1 && classed &&
 	       (op->flags & OP_REPAIR ? op->effect == ORDER_REPLACE : true) &&
-	       (r->members[op->member].removed || r->members[r->self].added ||
+	       (r->members[op->member].removed || r->members[r->self].added || r->members[r->self].holds ||
 	        vector_covers(op->seen, r->base, r->members_count)) &&
 	       (!before || vector_covers(op->seen, before->seen, r->members_count)) && stamp_is_later(r, op);
 }
@@ -161,8 +161,10 @@ static bool take_report(struct replica *replica, struct replicant *r, uint32_t f
 	bool sound = new.settled &&report_read(reader, &new, lens->count);
 	if (sound && !lens->same)
 		report_map(&new, lens);
-	/* A member's promise is not taken back: what it has settled it has. */
-	bool later = sound && new.number > old->number &&vector_covers(new.settled, old->settled, r->members_count);
+	/* A member's promise is not taken back: what it has settled it has. But what a witness has settled it had only heard of. */
+	bool anew = sound && new.holding && !old->holding;
+	bool later =
+		sound && new.number > old->number && (anew || vector_covers(new.settled, old->settled, r->members_count));
 	struct report dropped = later ? *old : new;
 	if (later) {
 		*old = new;
@@ -240,8 +242,8 @@ static bool take_list(struct replica *replica, struct replicant *r, uint32_t fro
 	lens_vector(lens, reader, base, r->members_count);
 	struct member *self = &r->members[r->self];
 	if (fresh)
-		r->newcomer = self->added;
-	if (reader->failed || (fresh && (self->removed || (!self->added && !vector_is_zero(base, r->members_count)))))
+		r->newcomer = self->added || self->holds;
+	if (reader->failed || (fresh && (self->removed || (!r->newcomer && !vector_is_zero(base, r->members_count)))))
 		return false;
 	take_base(replica, r, base);
 	return true;

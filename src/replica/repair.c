@@ -132,7 +132,7 @@ static enum assessment assess(struct replica *replica, struct replicant *r, uint
 		return REPAIR_NOT;
 	for (uint32_t i = 0; i < r->members_count; i++) {
 		const struct member *member = &r->members[i];
-		if (i == r->self || member->removed || member->witness)
+		if (i == r->self || member->removed || member_witnesses(member))
 			continue;
 		if (own->foreign && !member->report.foreign)
 			return REPAIR_NOT; /* that one has it as it ought to be, or will */

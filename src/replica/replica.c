@@ -367,13 +367,13 @@ int replica_judge(struct replica *replica, struct replica_op_id op, enum replica
 	return code;
 }
 
-int replica_extend(struct replica *replica, struct replica_id id, site_id site, uint64_t ticket, struct replica_now now,
-                   struct err *err)
+int replica_extend(struct replica *replica, struct replica_id id, const struct replica_extension *extension,
+                   struct replica_now now, struct err *err)
 {
-	CHECK(ticket != 0 && site != 0 && site != replica->options.self);
+	CHECK(extension->ticket != 0 && extension->site != 0 && extension->site != replica->options.self);
 	if (!enter(replica, now))
 		return err_set(err, ERR_IO, "the store is broken");
-	int code = members_ask_extend(replica, id, site, ticket, err);
+	int code = members_ask_extend(replica, id, extension, err);
 	leave(replica);
 	return code;
 }

@@ -359,8 +359,15 @@ int replica_judge(struct replica *replica, struct replica_op_id op, enum replica
 /* Adds a site. 0: it is answered later, by host->answer(): with the operation that carries the copy, once it is issued; or why
  * not. That the new member has made it is seen like the state of any operation. ERR_NOT_FOUND, ERR_CONFLICT, ERR_LIMIT,
  * ERR_INVALID: not answered. */
-int replica_extend(struct replica *replica, struct replica_id id, site_id site, uint64_t ticket, struct replica_now now,
-                   struct err *err);
+struct replica_extension {
+	site_id site;
+	bool
+		hold; /* of what is PLACED: the site is to hold it; it may be a witness. Else a site that is new becomes a witness */
+	uint64_t ticket;
+};
+
+int replica_extend(struct replica *replica, struct replica_id id, const struct replica_extension *extension,
+                   struct replica_now now, struct err *err);
 
 /* Is a site being added to it at this moment? One at a time can be. */
 bool replica_is_extending(struct replica *replica, struct replica_id id);

@@ -46,7 +46,8 @@ enum op_flag {
 	OP_CONDITIONAL = 8, /* its first run had preconditions: it must not be run again for that run */
 	OP_MERGE = 16,      /* see merge.c */
 	OP_ADOPT = 32,      /* see members.c */
-	OP_FLAGS = 63
+	OP_WITNESS = 64,    /* with OP_ADOPT: the new member is to be a witness, and nothing is copied */
+	OP_FLAGS = 127
 };
 
 /* What is in memory of an operation; the request is in its row. */
@@ -110,6 +111,8 @@ struct report {
 		excepted; /* there were exceptions when it was told: those here are dropped when their operation is forgotten */
 	bool lacking; /* something that was dismissed there, and forgotten, is missing from its state */
 	bool foreign; /* it was made as another replicant: its state is not to be given to anybody (merge.c) */
+	bool
+		holding; /* it was a witness, and knows that it holds it: this is of what it has run, not of what it has heard */
 	bool local_id_quoted;
 	uint8_t local_id_bytes;
 	char local_id[LIMIT_REPLICA_NAME_BYTES];
@@ -139,7 +142,8 @@ struct member {
 	bool added;    /* it came later, and began with a copy */
 	bool leaving;  /* it is to be removed once another one has all that it has */
 	bool keeps;    /* and its item stays */
-	bool witness;  /* it knows of it, and has none of it */
+	bool witness;  /* it began as one that knows of it, and has none of it; */
+	bool holds;    /* and it was given a copy later: it is none any more (witness.c) */
 	bool behind;   /* it has not shown yet that it knows of all members, and who leaves, what we know */
 	uint32_t told; /* our report that it has confirmed */
 	uint32_t *has; /* operations that it said it has */
@@ -292,9 +296,10 @@ struct replicant {
 	/* In memory only. */
 	uint32_t pins;
 	bool in_work, lane_stored, head_dirty, lane_dirty, report_dirty, waiting;
-	bool merges;    /* among its operations may be merges that were not carried out here yet */
-	bool listed;    /* the members have changed: others are to be told */
-	site_id extend; /* to be added, as soon as all is settled here; 0: none */
+	bool merges;       /* among its operations may be merges that were not carried out here yet */
+	bool listed;       /* the members have changed: others are to be told */
+	site_id extend;    /* to be added, as soon as all is settled here; 0: none */
+	bool extend_holds; /* of what is PLACED: it is to hold it; else to be a witness */
 	uint64_t extend_ticket;
 	uint64_t extend_by_us; /* else it is given up */
 	bool fresh;            /* there is something new to tell: an operation of ours, or a member said what it has */
@@ -354,9 +359,14 @@ static inline struct str id_str(const struct replica_id *id)
 	return str_make((const char *)id->bytes, sizeof(id->bytes));
 }
 
+static inline bool member_witnesses(const struct member *member)
+{
+	return member->witness && !member->holds;
+}
+
 static inline bool is_witness(const struct replicant *r)
 {
-	return r->members[r->self].witness;
+	return member_witnesses(&r->members[r->self]);
 }
 
 /* Running it here makes the item: a create, or a replace where there is none. Nobody could say by which id if its outcome is lost. */
@@ -630,8 +640,9 @@ enum {
 	MEMBER_BEHIND = 16,
 	MEMBER_NEWCOMER = 32,
 	MEMBER_WITNESS = 64,
-	MEMBER_LISTED = MEMBER_REMOVED | MEMBER_ADDED | MEMBER_LEAVING | MEMBER_KEEPS | MEMBER_WITNESS,
-	MEMBER_FLAGS = 127
+	MEMBER_HOLDS = 128,
+	MEMBER_LISTED = MEMBER_REMOVED | MEMBER_ADDED | MEMBER_LEAVING | MEMBER_KEEPS | MEMBER_WITNESS | MEMBER_HOLDS,
+	MEMBER_FLAGS = 255
 };
 
 /* From the numbers of the members at who sent something to those at this site. */
@@ -643,8 +654,13 @@ struct lens {
 
 uint8_t member_flags(const struct replicant *r, uint32_t member); /* as in the row */
 void member_take_flags(struct replicant *r, uint32_t member, uint8_t flags);
-int members_ask_extend(struct replica *replica, struct replica_id id, site_id site, uint64_t ticket, struct err *err);
 int members_ask_drop(struct replica *replica, struct replica_id id, const struct replica_drop *drop, struct err *err);
+bool members_mark(struct replica *replica, struct replicant *r, uint32_t member,
+                  uint8_t flags); /* false: nothing is new */
+/* What this site knows of the members has grown: all others are to show that they know it too. */
+void members_changed(struct replica *replica, struct replicant *r);
+/* The one whose members are to change; or why they cannot. */
+int members_find(struct replica *replica, struct replica_id id, struct replicant **r, struct err *err);
 void members_put(struct buf *out, const struct replicant *r);
 uint32_t members_add(struct replicant *r, site_id site);
 void members_remove(struct replica *replica, struct replicant *r, uint32_t member);
@@ -660,17 +676,23 @@ bool members_agree(const struct replicant *r); /* as far as is known here */
 void lens_vector(const struct lens *lens, struct reader *reader, uint32_t *vector, uint32_t count);
 /* Before anything that was delivered is run. True: that has to wait. */
 bool members_first(struct replica *replica, struct replicant *r);
-void members_extend(struct replica *replica, struct replicant *r); /* if one is asked for and all is settled */
-bool members_holds(const struct replica *replica, const struct replicant *r); /* what is new waits for the copy */
-void members_extend_refuse(struct replica *replica, struct replicant *r, int code, const char *text);
-void members_read(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome);
 bool members_is_leaving(const struct replicant *r); /* this site, and nothing new may begin here */
 void members_pump_left(struct replica *replica, struct replicant *r);
 void members_deleted(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome);
 bool members_left_for_good(const struct replicant *r); /* everybody knows: it need not be remembered */
 
+/* extend.c */
+int members_ask_extend(struct replica *replica, struct replica_id id, const struct replica_extension *extension,
+                       struct err *err);
+void members_extend(struct replica *replica, struct replicant *r); /* if one is asked for and all is settled */
+bool members_holds(const struct replica *replica, const struct replicant *r); /* what is new waits for the copy */
+void members_extend_refuse(struct replica *replica, struct replicant *r, int code, const char *text);
+void members_read(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome);
+
 /* witness.c */
 void witness_follow(struct replica *replica, struct replicant *r); /* all that is known counts as done */
+void witness_ends(struct replica *replica, struct replicant *r);   /* it is to hold it, and begins with a copy */
+bool witness_sends_on(const struct replicant *r);                  /* who asks for it here is sent to one that has it */
 site_id witness_prime(const struct replicant *r);                  /* 0: nobody holds it any more */
 uint32_t witness_holders(const struct replicant *r, site_id *holders, uint32_t most); /* the prime first */
 void witness_put(struct buf *out, const struct replicant *r); /* of what is not ALIKE, in its header */

@@ -13,7 +13,8 @@ enum {
 	REPORT_EXCEPTED = 16,
 	REPORT_LACKING = 32,
 	REPORT_FOREIGN = 64,
-	REPORT_FLAGS = 127
+	REPORT_HOLDING = 128,
+	REPORT_FLAGS = 255
 };
 
 void report_put(struct buf *out, const struct report *report, uint32_t members_count)
@@ -23,7 +24,7 @@ void report_put(struct buf *out, const struct report *report, uint32_t members_c
 	           (report->stuck ? REPORT_STUCK : 0) | (report->local_id_quoted ? REPORT_QUOTED : 0) |
 	               (report->created ? REPORT_CREATED : 0) | (report->diverged ? REPORT_DIVERGED : 0) |
 	               (report->excepted ? REPORT_EXCEPTED : 0) | (report->lacking ? REPORT_LACKING : 0) |
-	               (report->foreign ? REPORT_FOREIGN : 0),
+	               (report->foreign ? REPORT_FOREIGN : 0) | (report->holding ? REPORT_HOLDING : 0),
 	           1);
 	put_number(out, report->distance, 4);
 	put_vector(out, report->settled, members_count);
@@ -88,6 +89,7 @@ bool report_read(struct reader *reader, struct report *report, uint32_t members_
 	report->excepted = flags & REPORT_EXCEPTED;
 	report->lacking = flags & REPORT_LACKING;
 	report->foreign = flags & REPORT_FOREIGN;
+	report->holding = flags & REPORT_HOLDING;
 	report->distance = read_32(reader);
 	read_vector(reader, report->settled, members_count);
 	struct str local_id = read_text(reader);

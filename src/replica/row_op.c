@@ -84,8 +84,8 @@ static bool content_is_sound(const struct reader *reader, const struct op_row *r
 	bool copy = row->class.effect == ORDER_ADOPT;
 	return !reader->failed && reader->left == 0 && (row->class.effect < ORDER_EFFECTS || copy) &&
 	       copy == ((row->flags & OP_ADOPT) != 0) && copy == (row->adopts != 0) &&
-	       row->class.class < LIMIT_REPLICA_CLASSES && (row->flags & ~OP_FLAGS) == 0 &&
-	       row->class.name.length <= LIMIT_REPLICA_NAME_BYTES &&
+	       ((row->flags & OP_WITNESS) == 0 || copy) && row->class.class < LIMIT_REPLICA_CLASSES &&
+	       (row->flags & ~OP_FLAGS) == 0 && row->class.name.length <= LIMIT_REPLICA_NAME_BYTES &&
 	       (!(row->flags & OP_MERGE) || (row->class.effect == ORDER_RELATIVE && row->request.references_count == 1)) &&
 	       row->request.references_count <= LIMIT_REPLICA_REFERENCES;
 }

@@ -112,7 +112,8 @@ void sync_emit(struct replica *replica, struct peer *peer, struct replicant *r, 
 	const struct report *report = own_report(r);
 	uint32_t digest = members_digest(r);
 	/* Who begins with a copy hears of the base again until it has one: that may have grown, or be another's. */
-	bool copies = to->added && vector_is_zero(to->report.settled, r->members_count);
+	bool copies = ((to->added || to->holds) && vector_is_zero(to->report.settled, r->members_count)) ||
+	              (to->holds && !to->report.holding);
 	bool new = copies || vector_is_zero(to->has, r->members_count), tell = to->told < report->number;
 	bool list = new || to->behind || to->digest != digest;
 	struct section section = {.kind = SYNC_STATE,
@@ -211,6 +212,7 @@ void sync_check(struct replica *replica, struct replicant *r)
 	if (reported) {
 		own_report(r)->number++;
 		own_report(r)->excepted = lane_lacks(r, false);
+		own_report(r)->holding = r->members[r->self].holds;
 		r->report_dirty = false;
 		r->lane_dirty = true;
 	}

@@ -236,7 +236,7 @@ void op_store_again(struct replica *replica, struct replicant *r, uint32_t membe
 		buf_free(&before);
 		return;
 	}
-	op_content_put(&content, &row.class, request, row.flags & (OP_REPAIR | OP_CONDITIONAL | OP_ADOPT));
+	op_content_put(&content, &row.class, request, row.flags & (OP_REPAIR | OP_CONDITIONAL | OP_ADOPT | OP_WITNESS));
 	if (row.flags & OP_ADOPT)
 		put_number(&content, row.adopts, 8);
 	put_number(&bytes, REPLICA_ROW_VERSION, 1);

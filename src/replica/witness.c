@@ -9,39 +9,69 @@
  * other sites.
  *
  * Who holds it stands in the header, which comes with the first message of it: no witness ever takes itself for a holder.
+ *
+ * A site that is added becomes a witness by an operation, as any new member does (members.c), of which nothing is run: what it had seen, K,
+ * is what the new one need not hear of any more. It settles nothing before it has that operation.
+ *
+ * A witness W can become a holder. Marks only grow (members.c), so there is one for that, `holds`: whoever has it is no witness, whatever it
+ * was. It is set by a holder A together with a copy C for W, as for a new member. When W hears of the mark, it begins anew: it has settled nothing, and waits
+ * for the copy. Why nothing is lost that it has to run behind the copy, an operation X that C had not seen:
+ *   W had settled X as a witness, so others may forget X when A has settled it. A does so after C; whatever A says from then on tells of the
+ *   mark first. Whoever knows of the mark takes what W has settled for nothing until W has said that it holds it (`holding`);
+ *   so X and its body are kept until W has run it. W has not forgotten X either, for the same reason.
+ * Bodies that W did not need as a witness it fetches then.
  */
 #include "replica/replica_int.h"
 
 static bool holds(const struct replicant *r, uint32_t member)
 {
-	return !r->members[member].removed && !r->members[member].witness;
+	return !r->members[member].removed && !member_witnesses(&r->members[member]);
 }
 
+/* It has it, as far as is known, and will. */
+static bool is_sure(const struct replicant *r, uint32_t member)
+{
+	return holds(r, member) && !r->members[member].leaving && r->members[member].report.created;
+}
+
+bool witness_sends_on(const struct replicant *r)
+{
+	return is_witness(r) || (r->span == REPLICA_PLACED && (r->newcomer || members_is_leaving(r)));
+}
+
+/* Those that have it before those that are about to, or are about to leave. */
 uint32_t witness_holders(const struct replicant *r, site_id *holders, uint32_t most)
 {
 	uint32_t count = 0;
-	site_id prime = witness_prime(r);
-	if (prime != 0 && most > 0)
+	site_id prime = witness_prime(r), self = r->members[r->self].site;
+	if (prime != 0 && prime != self && most > 0)
 		holders[count++] = prime;
-	for (uint32_t i = 0; i < r->members_count && count < most; i++)
-		if (holds(r, i) && r->members[i].site != prime)
-			holders[count++] = r->members[i].site;
+	for (uint32_t round = 0; round < 2; round++)
+		for (uint32_t i = 0; i < r->members_count && count < most; i++)
+			if (holds(r, i) && is_sure(r, i) == (round == 0) && r->members[i].site != prime &&
+			    r->members[i].site != self)
+				holders[count++] = r->members[i].site;
 	return count;
 }
 
-/* The one that it was made with; when that is gone, the first by id of those that hold it, which is the same everywhere. */
+/* The one that it was made with; when that is gone, or leaves and another one has it, the first by id of those: which is the same everywhere. */
 site_id witness_prime(const struct replicant *r)
 {
-	site_id first = 0;
+	site_id first = 0, sure = 0;
+	bool own = false;
 	for (uint32_t i = 0; i < r->members_count; i++) {
+		site_id site = r->members[i].site;
 		if (!holds(r, i))
 			continue;
-		if (r->members[i].site == r->prime)
-			return r->prime;
-		if (first == 0 || r->members[i].site < first)
-			first = r->members[i].site;
+		own |= site == r->prime;
+		if (site == r->prime && !r->members[i].leaving)
+			return site;
+		if (is_sure(r, i) && (sure == 0 || site < sure))
+			sure = site;
+		if (first == 0 || site < first)
+			first = site;
 	}
-	return first;
+	return sure != 0 ? sure : own ? r->prime : first;
 }
 
 static bool comes_before(const struct replicant *r, site_id a, site_id b)
@@ -154,9 +184,22 @@ static void take_name(struct replica *replica, struct replicant *r)
 	local_clear(replica, r);
 }
 
+/* The operation that made it a witness is here, so that all that it had seen is known here, or was forgotten by all. */
+static bool has_come(const struct replicant *r)
+{
+	for (uint32_t i = 0; i < r->ops_count; i++)
+		if (r->ops[i]->adopts == r->members[r->self].site && (r->ops[i]->flags & OP_WITNESS))
+			return true;
+	return false;
+}
+
 void witness_follow(struct replica *replica, struct replicant *r)
 {
 	take_name(replica, r);
+	if (r->newcomer && !has_come(r))
+		return;
+	r->head_dirty |= r->newcomer;
+	r->newcomer = false;
 	if (vector_equal(own_report(r)->settled, r->known, r->members_count))
 		return;
 	tell_new(replica, r);
@@ -165,4 +208,31 @@ void witness_follow(struct replica *replica, struct replicant *r)
 	for (uint32_t i = 0; i < r->sequence.ops_count; i++)
 		lane_append(r, r->ops[r->sequence.ops[i]]);
 	lane_settle(r);
+}
+
+/* ---- A witness that is to hold it ------------------------------------------------------------------------------------- */
+
+static void need_blobs(struct replica *replica, const struct replicant *r)
+{
+	for (uint32_t i = 0; i < r->ops_count; i++) {
+		struct op_row row;
+		const struct op *op = r->ops[i];
+		if ((op->flags & OP_BLOB) && op_fetch(replica, r, op->member, op->number, &row) == 0)
+			blob_need(replica, r, op->member, op->number, &row.request, false);
+	}
+}
+
+void witness_ends(struct replica *replica, struct replicant *r)
+{
+	struct report *own = own_report(r);
+	if (r->kind != REPLICANT_LIVE)
+		return;
+	local_clear(replica, r);
+	memset(own->settled, 0, r->members_count * sizeof(*own->settled));
+	vector_copy(r->handled, r->base, r->members_count);
+	r->steps_count = 0;
+	r->newcomer = true;
+	r->ordered = false;
+	r->head_dirty = r->lane_dirty = r->report_dirty = true;
+	need_blobs(replica, r);
 }

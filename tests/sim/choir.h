@@ -106,7 +106,9 @@ struct choir_replicant {
 	uint32_t members[CHOIR_SITES]; /* sites, in the order of their ids */
 	uint32_t members_count;        /* with those that were added later, behind the others, and those that are gone */
 	uint32_t founders;             /* so many of them were there from the start */
-	uint32_t witnesses;            /* sites that have none of it, and know of it; as bits */
+	bool placed;                   /* it lies at some of its members only */
+	uint32_t witnesses;            /* sites that have none of it, and know of it, and were never to hold it; as bits */
+	bool promoted;                 /* some witness was to */
 	uint32_t forced;               /* sites that were removed without being asked; as bits */
 	uint32_t kept;                 /* sites whose item is to stay, or could not be deleted, when they leave; as bits */
 	uint32_t name;                 /* 0: none */
@@ -129,6 +131,7 @@ struct choir_change_of {
 	uint64_t at_us;
 	uint32_t replicant;
 	bool extends; /* else one is dropped */
+	bool promotes;
 	bool moves;
 };
 
@@ -263,7 +266,7 @@ struct choir_session {
 struct choir_figures {
 	uint64_t actions, acknowledged, refused, lost_answers, repairs, executions, crashes, failed_commits, commits,
 		messages, kept;
-	uint64_t extends, drops;
+	uint64_t extends, promotes, drops;
 	uint64_t judged, events, conflicts, rerun, superseded, bytes;
 	double heal_s, virtual_s, cpu_s;
 	uint64_t peak_messages;
@@ -399,6 +402,9 @@ void choir_adopted(struct choir *choir, struct choir_site *it, const struct choi
 /* Who the members are as that site sees it; `leaving`: one of them has still to go. False: it has no such thing. */
 bool choir_look(struct choir_site *it, const struct choir_replicant *of, uint32_t *members, bool *leaving);
 uint32_t choir_members_now(struct choir *choir, const struct choir_replicant *of, bool *leaving);
+uint32_t choir_witnesses_at(struct choir_site *it, const struct choir_replicant *of); /* as that site sees it */
+/* As whoever has it sees it. */
+uint32_t choir_witnesses_now(struct choir *choir, const struct choir_replicant *of);
 
 /* choir_given.c */
 void choir_check_given(struct choir *choir, const struct choir_site *it, const struct choir_replicant *of,

@@ -258,6 +258,9 @@ static bool check_mapping(const struct lack *lack, struct choir_site *it, const 
 		uint32_t site = choir_site_of(choir, view->members[i].site), count;
 		if (!(members >> site & 1))
 			return lacks(lack, of->number, "s%" PRIu32 " takes s%" PRIu32 " for a member", it->number, site);
+		if (view->members[i].witness != (choir_witnesses_now(choir, of) >> site & 1))
+			return lacks(lack, of->number, "s%" PRIu32 " does not know what others know of s%" PRIu32, it->number,
+			             site);
 		struct choir_item *item = item_of(&choir->sites[site], of->number, &count);
 		char local_id[CHOIR_ID_BYTES] = "";
 		if (choir->options.mutation == CHOIR_SWAPPED && item)
@@ -320,15 +323,17 @@ static bool check_stranger(const struct lack *lack, struct choir_site *it, const
 static bool check_witness(const struct lack *lack, const struct choir_site *it, const struct choir_replicant *of,
                           bool live)
 {
-	uint32_t held = 0, count;
-	bool open = false; /* what is to be judged by a person may be anything */
+	uint32_t held = 0, count, witnesses = choir_witnesses_now(lack->choir, of);
+	bool open = false, leaving; /* open: what is to be judged by a person may be anything */
 	for (uint32_t i = 0; i < of->members_count; i++) {
 		struct standing standing;
+		uint32_t members;
 		struct choir_site *other = &lack->choir->sites[of->members[i]];
-		if (of->witnesses >> other->number & 1)
+		if (witnesses >> other->number & 1)
 			continue;
 		item_of(other, of->number, &count);
-		held += count > 0 && !is_left_alone(lack->choir, other, of);
+		/* Who left may have kept what it had. */
+		held += count > 0 && choir_look(other, of, &members, &leaving) && !is_left_alone(lack->choir, other, of);
 		struct issued issued = issued_of(lack->choir, other, of, &standing);
 		issued_free(&issued);
 		open |= standing.excluded || standing.doubt;
@@ -345,7 +350,9 @@ static bool check_replicant(const struct lack *lack, const struct choir_replican
 	bool created = was_created(of), leaving;
 	if (of->found && !of->adopted && of->found_id[0] != '\0')
 		return lacks(lack, of->number, "a user waits for it to be adopted");
-	uint32_t members = choir_members_now(choir, of, &leaving);
+	uint32_t members = choir_members_now(choir, of, &leaving), witnesses = choir_witnesses_now(choir, of);
+	if (of->witnesses & members & ~witnesses)
+		return lacks(lack, of->number, "a witness is none any more, and nobody asked for that");
 	for (uint32_t i = 0; i < of->members_count; i++) {
 		struct choir_site *it = &choir->sites[of->members[i]];
 		if (members != 0 && !(members >> it->number & 1)) {
@@ -363,7 +370,7 @@ static bool check_replicant(const struct lack *lack, const struct choir_replican
 		struct standing standing = {0};
 		struct arena arena;
 		struct replica_view view;
-		bool witness = of->witnesses >> it->number & 1;
+		bool witness = witnesses >> it->number & 1;
 		if (!witness && !check_state(lack, it, of, &standing))
 			return false;
 		*exceptions |= standing.excluded || standing.diverged;

@@ -13,9 +13,11 @@ enum {
 	EXTEND_CHANCE = 50, /* per cent; else a drop */
 	MOVE_CHANCE = 35,   /* of those that were added: another one is dropped once that is issued */
 	KEEP_CHANCE = 20,
+	PROMOTE_CHANCE = 50, /* of what lies at some sites only: a witness is to hold it */
 	FORCE_CHANCE =
 		25, /* of what nobody was added to: who is forced out may have added somebody whom nobody else knows */
 	GIVE_UP_CHANCE = 10,
+	GIVE_UP_AT_LAST_CHANCE = 40,
 	ELSEWHERE_CHANCE = 40, /* a user comes to a site that may be a member, or not */
 	TICKET = 40,           /* a bit of a ticket */
 	MOVE_MOST_US = 10 * CHOIR_SECOND_US,
@@ -39,6 +41,7 @@ void choir_plan_members(struct choir *choir)
 		                                             .at_us = sim_random_range(&random, from_us, span_us),
 		                                             .extends = sim_random_below(&random, 100) < EXTEND_CHANCE,
 		                                             .moves = sim_random_below(&random, 100) < MOVE_CHANCE};
+		choir->changes[i].promotes = sim_mix(choir->options.seed, i) % 100 < PROMOTE_CHANCE;
 	}
 	choir->changes_planned = choir->changes_count;
 }
@@ -66,8 +69,8 @@ bool choir_look(struct choir_site *it, const struct choir_replicant *of, uint32_
 		uint32_t site = choir_site_of(it->choir, view.members[i].site);
 		*members |= site == CHOIR_NOBODY ? 0 : 1u << site;
 		*leaving |= view.members[i].leaving;
-		whole |= !view.members[i].leaving && !view.members[i].joining && view.members[i].rejected == 0 &&
-		         view.members[i].in_doubt == 0 && view.members[i].local_id.length > 0;
+		whole |= !view.members[i].leaving && !view.members[i].joining && !view.members[i].witness &&
+		         view.members[i].rejected == 0 && view.members[i].in_doubt == 0 && view.members[i].local_id.length > 0;
 	}
 	/* All are to go: one has to stay. None that stays has all of it: who leaves waits for that. */
 	*leaving = *leaving && whole;
@@ -110,15 +113,29 @@ static void extend(struct choir *choir, struct choir_site *it, struct choir_repl
                    uint32_t target)
 {
 	struct err err = {0};
-	of->members[of->members_count++] = target;
-	choir_tell(choir, of->number, "s%" PRIu32 " user: add s%" PRIu32 " to r%" PRIu32, it->number, target, of->number);
+	bool is = choir_member_of(of, target) != CHOIR_NOBODY;
+	uint32_t witnesses = of->witnesses, bit = 1u << target;
+	struct replica_extension extension = {.site = choir->sites[target].id,
+	                                      .hold = is || (of->placed && number % 2 == 0),
+	                                      .ticket = UINT64_C(1) << TICKET | number};
+	if (!is)
+		of->members[of->members_count++] = target;
+	of->witnesses = of->placed && !extension.hold ? witnesses | bit : witnesses & ~bit;
+	of->promoted |= is;
+	choir_tell(choir, of->number, "s%" PRIu32 " user: %s s%" PRIu32 " %s r%" PRIu32, it->number, is ? "let" : "add",
+	           target,
+	           is                    ? "hold"
+	           : of->witnesses & bit ? "as a witness to"
+	                                 : "to",
+	           of->number);
 	choir_enter(it);
-	int status = replica_extend(it->replica, of->id, choir->sites[target].id, UINT64_C(1) << TICKET | number,
-	                            choir_now(choir, it), &err);
+	int status = replica_extend(it->replica, of->id, &extension, choir_now(choir, it), &err);
 	choir_leave(it);
+	choir->figures.promotes += status == 0 && is;
 	if (status != 0) {
 		choir_tell(choir, of->number, "s%" PRIu32 " user is told: %s", it->number, err.text);
-		of->members_count--; /* nobody has heard of it */
+		of->members_count -= !is; /* nobody has heard of it */
+		of->witnesses = witnesses;
 	}
 }
 
@@ -132,7 +149,8 @@ static void drop(struct choir *choir, struct choir_site *it, struct choir_replic
 	} while (!(members >> site & 1));
 	struct replica_drop asked = {.site = choir->sites[site].id, .keep = sim_random_below(random, 100) < KEEP_CHANCE};
 	/* Two that force each other out stay apart, each alone. */
-	bool may_force = site != it->number && !(of->forced >> it->number & 1) && of->members_count == of->founders;
+	bool may_force =
+		site != it->number && !(of->forced >> it->number & 1) && of->members_count == of->founders && !of->promoted;
 	asked.force = may_force && sim_random_below(random, 100) < FORCE_CHANCE;
 	of->kept |= asked.keep ? 1u << site : 0;
 	choir_tell(choir, of->number, "s%" PRIu32 " user: drop s%" PRIu32 " from r%" PRIu32 "%s", it->number, site,
@@ -149,6 +167,19 @@ static void drop(struct choir *choir, struct choir_site *it, struct choir_replic
 		choir_tell(choir, of->number, "s%" PRIu32 " user is told: %s", it->number, err.text);
 }
 
+/* A witness that is to hold it. */
+static uint32_t find_witness(struct choir *choir, struct choir_site *it, const struct choir_replicant *of,
+                             struct sim_random *random)
+{
+	uint32_t witnesses = choir_witnesses_at(it, of), from = (uint32_t)sim_random_below(random, choir->options.sites);
+	for (uint32_t i = 0; i < choir->options.sites; i++) {
+		uint32_t site = (from + i) % choir->options.sites;
+		if (witnesses >> site & 1 && site != it->number)
+			return site;
+	}
+	return CHOIR_NOBODY;
+}
+
 void choir_change(struct choir *choir, uint32_t number)
 {
 	struct choir_change_of *change = &choir->changes[number];
@@ -157,7 +188,15 @@ void choir_change(struct choir *choir, uint32_t number)
 	uint32_t members;
 	sim_random_seed(&random, choir->options.seed, UINT64_C(6) << 32 | number);
 	struct choir_site *it = of->weak || of->conflict ? NULL : find_asker(choir, of, &random, &members);
-	uint32_t target = it && change->extends && !of->forced ? find_target(choir, of, &random) : CHOIR_NOBODY;
+	uint32_t target = CHOIR_NOBODY;
+	/* Who only knows of it cannot give it to anybody. */
+	for (uint32_t i = 0; it && of->placed && change->extends && i < choir->options.sites; i++)
+		if (choir_witnesses_at(it, of) >> it->number & 1)
+			it = find_asker(choir, of, &random, &members);
+	if (it && change->extends && !of->forced && of->placed && change->promotes)
+		target = find_witness(choir, it, of, &random);
+	if (it && change->extends && !of->forced && target == CHOIR_NOBODY)
+		target = find_target(choir, of, &random);
 	if (target != CHOIR_NOBODY)
 		extend(choir, it, of, number, target);
 	else if (it && !change->extends && !is_referred_to(choir, of->number))
@@ -185,7 +224,7 @@ bool choir_give_up(struct choir *choir, struct choir_site *it, const struct choi
 {
 	const struct choir_replicant *of = &choir->replicants[copy->request.replicant];
 	struct replica_drop asked = {.site = it->id};
-	if (sim_random_below(&choir->random, 100) >= GIVE_UP_CHANCE)
+	if (sim_random_below(&choir->random, 100) >= (choir->healed ? GIVE_UP_AT_LAST_CHANCE : GIVE_UP_CHANCE))
 		return false;
 	choir_tell(choir, of->number, "s%" PRIu32 " person: gives up, s%" PRIu32 " is dropped", it->number, it->number);
 	choir_enter(it);
@@ -263,4 +302,33 @@ uint32_t choir_members_now(struct choir *choir, const struct choir_replicant *of
 			return members;
 	*leaving = false;
 	return 0;
+}
+
+uint32_t choir_witnesses_at(struct choir_site *it, const struct choir_replicant *of)
+{
+	struct arena arena;
+	struct replica_view view;
+	uint32_t witnesses = 0;
+	if (!it->replica || !of->placed)
+		return 0;
+	int64_t *before = sim_alloc_account(&it->bytes);
+	arena_init(&arena, 0);
+	bool live = replica_look(it->replica, &arena, of->id, &view) == 0 && !view.deleted;
+	for (uint32_t i = 0; live && i < view.members_count; i++)
+		if (view.members[i].witness)
+			witnesses |= 1u << choir_site_of(it->choir, view.members[i].site);
+	arena_free(&arena);
+	sim_alloc_account(before);
+	return witnesses;
+}
+
+/* It is gone everywhere: who was never to hold it. */
+uint32_t choir_witnesses_now(struct choir *choir, const struct choir_replicant *of)
+{
+	bool leaving;
+	uint32_t members;
+	for (uint32_t i = 0; i < of->members_count; i++)
+		if (choir_look(&choir->sites[of->members[i]], of, &members, &leaving))
+			return choir_witnesses_at(&choir->sites[of->members[i]], of);
+	return of->witnesses;
 }

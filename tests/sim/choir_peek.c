@@ -60,7 +60,8 @@ bool choir_peek(const struct choir *choir, const struct choir_site *it, const st
 	op->facet = parsed.class.facet;
 	op->repair = parsed.flags & OP_REPAIR;
 	op->digest = digest_of(op, &parsed);
-	return op->member != CHOIR_NOBODY && choir_request_parse(parsed.request.body, &op->request);
+	bool asks_nothing = parsed.flags & OP_WITNESS; /* its token is 0 */
+	return op->member != CHOIR_NOBODY && (asks_nothing || choir_request_parse(parsed.request.body, &op->request));
 }
 
 bool choir_peek_withheld(uint32_t number)

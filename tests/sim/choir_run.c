@@ -190,6 +190,7 @@ void choir_report(const struct choir *choir, struct buf *out)
 	put(out, "operations run again", figures->rerun);
 	put(out, "operations superseded", figures->superseded);
 	put(out, "members added", figures->extends);
+	put(out, "  witnesses that were to hold it", figures->promotes);
 	put(out, "members dropped", figures->drops);
 	put(out, "verdicts of people", figures->judged);
 	put(out, "faults", figures->faults);

@@ -112,7 +112,7 @@ static struct choir_site *some_member(struct choir *choir, const struct choir_se
 {
 	const struct choir_replicant *of = &choir->replicants[choir_replicant_of(choir, session->op.replicant)];
 	struct choir_site *it = &choir->sites[of->members[sim_random_below(&choir->session_luck, of->members_count)]];
-	bool witness = of->witnesses >> it->number & 1; /* it sends on who asks, with the session */
+	bool witness = choir_witnesses_at(it, of) >> it->number & 1; /* it sends on who asks, with the session */
 	return it->replica && !witness ? it : NULL;
 }
 

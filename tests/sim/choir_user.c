@@ -70,6 +70,7 @@ static void draw_witnesses(struct choir *choir, struct choir_replicant *it)
 	for (uint32_t i = 0; i < it->members_count; i++)
 		if (i != holder && chance(&random, WITNESS_CHANCE))
 			it->witnesses |= 1u << it->members[i];
+	it->placed = it->witnesses != 0;
 }
 
 /* Any, but nothing that is simply wrong: any order of what does not commute. */
@@ -310,10 +311,10 @@ static void fill_create(struct choir *choir, struct asking *asking, const struct
 	create->rules = (struct order_rules){.classes = CHOIR_VERBS, .resolutions = it->rules.resolutions};
 	create->rules.delete_loses = it->rules.delete_loses;
 	create->rules.create_replays = it->rules.create_replays;
-	for (uint32_t i = 0; i < it->founders && it->witnesses != 0; i++)
+	for (uint32_t i = 0; i < it->founders && it->placed; i++)
 		if (!(it->witnesses >> it->members[i] & 1))
 			asking->holders[create->holders_count++] = asking->members[i];
-	create->span = it->witnesses != 0 ? REPLICA_PLACED : REPLICA_ALIKE;
+	create->span = it->placed ? REPLICA_PLACED : REPLICA_ALIKE;
 	create->holders = asking->holders;
 	create->prime = asking->holders[0];
 	asking->submission.create = create;

@@ -174,4 +174,13 @@ static const struct sim_named_seed choir_named_found[] = {
 	{"in a check: the only member has issued what was withheld, under the number that it had given up", 2274, 200},
 };
 
+/* The same of what lies at some sites only: cheops-sim-replica --vary --members --placed --seed SEED --steps STEPS. */
+static const struct sim_named_seed choir_named_moved[] = {
+	{"a person wanted the copy to be run again, when it had been deleted meanwhile: it was said to be pending for ever",
+     2849, 200},
+	{"a site became a witness behind a delete that a service had refused: so the delete was the end of it no more",
+     3456, 200},
+	{"a site that waits for its copy could not be given up, as the one that has it was to leave", 9194, 200},
+};
+
 #endif

@@ -361,6 +361,8 @@ static void test_runs_that_failed_once(void **state)
 	          &(struct choir_options){.members = true});
 	run_named(choir_named_found, sizeof(choir_named_found) / sizeof(choir_named_found[0]),
 	          &(struct choir_options){.found = true});
+	run_named(choir_named_moved, sizeof(choir_named_moved) / sizeof(choir_named_moved[0]),
+	          &(struct choir_options){.members = true, .placed = true});
 }
 
 int main(void)

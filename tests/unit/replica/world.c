@@ -577,8 +577,8 @@ uint64_t world_extend(struct world *world, uint32_t site, uint32_t number, uint3
 	struct err err = {0};
 	uint64_t ticket = ++world->ticket;
 	struct world_answer *slot = &world->answers[ticket];
-	int code =
-		replica_extend(world->sites[site].replica, world_id(number), world->sites[to].id, ticket, world->now, &err);
+	struct replica_extension extension = {.site = world->sites[to].id, .ticket = ticket};
+	int code = replica_extend(world->sites[site].replica, world_id(number), &extension, world->now, &err);
 	if (code == 0)
 		return ticket;
 	slot->there = true;
