@@ -168,6 +168,8 @@ enum {
 	LIMIT_CROSS_DECIMALS = 18,             /* decimal places of a number that is divided, or summed */
 	LIMIT_CROSS_HEADER_BYTES = 4096,       /* of Cheops-Divide */
 	LIMIT_CROSS_MESSAGE_BYTES = 64 << 10,  /* on names, between the sites of a container */
+	LIMIT_CROSS_CONTENTS = 4096,           /* of a container, that are deleted with it at a time */
+	LIMIT_CROSS_CONTENTS_SHOWN = 64,       /* of these, in an answer */
 	LIMIT_CROSS_WAITING = 4096,            /* names asked for, of one site, that are not decided yet */
 	LIMIT_CROSS_COMBINED_BYTES = 64 << 20, /* of what the parts of a resource are put together to */
 

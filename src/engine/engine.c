@@ -538,6 +538,7 @@ static void *run_thread(void *context)
 {
 	struct engine *engine = context;
 	http_loop_run(engine->loop);
+	engine->ending = true;
 	/* Here, since a session is of one thread. What services have answered is kept; but if something was about to be run, what was put is
 	 * as if it had never been: kept, it would be in doubt at the next start. */
 	engine_names_review(engine);
@@ -603,6 +604,7 @@ static void release(struct engine *engine)
 	engine_risks_free(engine);
 	if (engine->children)
 		cross_children_free(engine->children);
+	engine->children = NULL;
 	if (engine->replica)
 		replica_free(engine->replica);
 	http_pool_free(engine->pool);

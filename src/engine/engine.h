@@ -242,7 +242,7 @@ struct engine_answer {
 	const char *problem;
 	struct str detail;
 	struct str fields; /* complete lines */
-	struct str body;
+	struct str body;   /* where there is none: further members of the problem, `,"name":value` */
 };
 
 struct engine_request {

@@ -103,6 +103,7 @@ struct changes {
 
 struct preference {
 	bool respond_async;
+	bool contents; /* of a container that is deleted: what is in it, too */
 	uint64_t wait_s;
 };
 
@@ -146,7 +147,8 @@ struct ticket {
 	uint8_t blob[ENGINE_BLOB_BYTES];
 	uint64_t blob_bytes;
 	bool has_blob;
-	bool claims; /* a name was asked for, and src/replica does not have it yet (names.c) */
+	struct emptying *emptying; /* contents.c; NULL: nothing is */
+	bool claims;               /* a name was asked for, and src/replica does not have it yet (names.c) */
 	/* what the service answered */
 	unsigned status;
 	struct buf fields;
@@ -297,8 +299,8 @@ enum engine_table {
 	ENGINE_CROSS_RIVALS,
 	ENGINE_CROSS_META,
 	ENGINE_CROSS_CHILDREN,
-	ENGINE_RELATIONS,                /* who refers to whom: relations.c */
-	ENGINE_SPREAD,                   /* service and type: at which other sites there is something of it (spread.c) */
+	ENGINE_RELATIONS, /* who refers to whom: relations.c */
+	ENGINE_SPREAD,    /* service and type: at which other sites there is something of it (spread.c) */
 	ENGINE_TABLES,
 };
 
@@ -407,6 +409,7 @@ struct engine {
 	struct http_timer hooks_timer;
 	bool hooks_timed;
 	bool hooks_due; /* where they are is to be stored, even if nothing else is */
+	bool ending;    /* its loop has run for the last time */
 	bool stopped;   /* of the thread that stopped it */
 
 	struct risks risks;
@@ -581,6 +584,10 @@ void engine_ticket_finish(struct ticket *ticket);
 void engine_ticket_drop(struct ticket *ticket);
 /* The store failed: what users wait for is not going to come. */
 void engine_tickets_fail(struct engine *engine, const struct err *err);
+
+/* contents.c: is the container that it deletes empty? False: it will be, and the ticket goes on then; or it was refused. */
+bool engine_contents_ready(struct ticket *ticket);
+void engine_contents_end(struct ticket *ticket); /* the ticket is at its end */
 
 /* names.c: what is in containers. With the replica: */
 int engine_names_start(struct engine *engine, struct err *err);

@@ -3,6 +3,7 @@
  *     wait=N                    the answer waits until every member has the operation, N seconds at the most; Cheops-Replicas says
  *                               who has it then
  *     respond-async             the answer is 202 as soon as the operation is durable here; where it is to be followed is in Location
+ *     cheops-contents           of the delete of a container: what is in it is deleted, too (contents.c)
  *     respond-async, wait=N     the same, but only if the service here has not answered within N seconds
  *
  * An operation that was answered with 202 may still be refused by the service here. Then nobody else ever hears of it, and no trace
@@ -48,6 +49,8 @@ static void take_preference(struct str text, struct preference *preference)
 	struct str value = equals ? trim(str_make(equals + 1, text.length - (size_t)(equals + 1 - text.at))) : STR("");
 	if (str_equal_nocase(name, STR("respond-async")))
 		preference->respond_async = true;
+	else if (str_equal_nocase(name, STR("cheops-contents")))
+		preference->contents = true;
 	else if (str_equal_nocase(name, STR("wait")) && preference->wait_s == 0)
 		preference->wait_s = read_seconds(value);
 }

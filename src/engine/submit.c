@@ -22,6 +22,7 @@ static void reading_free(struct reading *reading);
 static void ticket_free(struct ticket *ticket)
 {
 	explicit_bzero((void *)ticket->request.fields.at, ticket->request.fields.length);
+	engine_contents_end(ticket);
 	arena_free(&ticket->arena);
 	engine_setup_drop(ticket->setup);
 	buf_free(&ticket->type);
@@ -56,6 +57,7 @@ static void tell(struct http_task *task)
 void engine_ticket_finish(struct ticket *ticket)
 {
 	engine_names_over(ticket);
+	engine_contents_end(ticket);
 	unlink_ticket(ticket);
 	engine_setup_drop(ticket->setup); /* which is for this thread to do */
 	ticket->setup = NULL;
@@ -514,7 +516,7 @@ static void take(struct http_task *task)
 	ticket->replicant = ticket->request.members_count > 0 ? engine_id_make() : ticket->request.replicant;
 	if (!engine->replica)
 		engine_ticket_refuse(ticket, 503, "store-failed", "the store of this agent cannot be used; see its log");
-	else if (read_request(ticket, reading) && translate(ticket, reading) &&
+	else if (read_request(ticket, reading) && translate(ticket, reading) && engine_contents_ready(ticket) &&
 	         engine_names_ready(ticket, name_within(ticket, reading)) &&
 	         engine_body_ready(ticket, buf_str(&reading->body)))
 		engine_ticket_go(ticket);

@@ -28,8 +28,9 @@ void proxy_find_container(struct proxy_exchange *exchange)
 	struct proxy_resource *resource = exchange->resource;
 	struct engine *engine = exchange->proxy->shared->engine;
 	struct engine_found found;
-	if (!engine_has_any(engine) || !engine_container_find(engine, &resource->match, &resource->asked, &found) ||
-	    found.deleted)
+	if (!engine_has_any(engine) || !engine_container_find(engine, &resource->match, &resource->asked, &found))
+		return;
+	if (found.deleted || found.local_id_bytes == 0) /* it is gone, or not here yet: for the service it is not there */
 		return;
 	struct proxy_inside *inside = arena_new(&exchange->arena, struct proxy_inside);
 	inside->id = found.id;

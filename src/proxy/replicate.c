@@ -180,8 +180,9 @@ static void answered(void *context, const struct engine_answer *answer)
 	           answer->problem, answer->status);
 	buf_put(&body, STR(",\"detail\":"));
 	buf_put_json(&body, answer->detail);
+	buf_put(&body, answer->body);
 	buf_put(&body, STR("}\n"));
-	proxy_answer(exchange, answer->status, "application/problem+json", STR(""), buf_str(&body));
+	proxy_answer(exchange, answer->status, "application/problem+json", answer->fields, buf_str(&body));
 	buf_free(&body);
 }
 
