@@ -124,7 +124,7 @@ static void put_replicant(struct buf *out, const struct engine_reply *reply, con
 	put_text(out, "service", view->service);
 	put_text(out, "type", view->type);
 	put_text(out, "collection", view->collection);
-	put_text(out, "name", view->name);
+	put_text(out, "name", child && child->state != ENGINE_NAME_NONE ? child->name : view->name);
 	put_child(out, reply, child);
 	put_text(out, "span", view->span == REPLICA_ALIKE ? STR("") : str_of(span_names[view->span]));
 	buf_put(out, STR(",\"prime\":"));

@@ -109,6 +109,22 @@ static void add_state(struct cli_table *table, const json_t *item)
 	buf_free(&text);
 }
 
+/* Of what is in a container: a name that is not known to be its own. */
+static struct str name_doubt(const json_t *item)
+{
+	struct str state = cli_json_text(item, "name_state");
+	bool doubtful = str_equal(state, STR("lost")) || str_equal(state, STR("unchecked"));
+	return doubtful ? state : STR("");
+}
+
+static void put_name(struct buf *out, const json_t *item)
+{
+	struct str doubt = name_doubt(item);
+	buf_put(out, cli_json_text(item, "name"));
+	if (doubt.length > 0)
+		buf_printf(out, " (%.*s)", STR_FMT(doubt));
+}
+
 static void put_list(struct buf *out, const json_t *answer, bool colour)
 {
 	static const char *const titles[] = {"ID", "TYPE", "NAME", "STATE", "SITES", NULL};
@@ -118,10 +134,12 @@ static void put_list(struct buf *out, const json_t *answer, bool colour)
 	cli_table_begin(&table, titles);
 	json_array_foreach(json_object_get(answer, "replicants"), index, item)
 	{
-		struct buf members = {0};
+		struct buf members = {0}, name = {0};
 		cli_table_add(&table, "", cli_json_text(item, "id"));
 		cli_table_add(&table, "", cli_json_text(item, "type"));
-		cli_table_add(&table, "", cli_json_text(item, "name"));
+		put_name(&name, item);
+		cli_table_add(&table, "", buf_str(&name));
+		buf_free(&name);
 		add_state(&table, item);
 		cli_put_members(&members, item);
 		cli_table_add(&table, "", buf_str(&members));
@@ -166,6 +184,21 @@ static void put_risks(struct buf *out, const json_t *item)
 	}
 }
 
+static void put_name_doubt(struct buf *out, const json_t *item)
+{
+	const json_t *holder = json_object_get(item, "name_holder");
+	struct str doubt = name_doubt(item);
+	if (str_equal(doubt, STR("unchecked")))
+		buf_put(out, STR("its name was not checked: the prime of its container has not answered yet\n"));
+	if (holder == NULL)
+		return;
+	buf_put(out, STR("its name is another's: "));
+	text_put_harmless(out, cli_json_text(holder, "id"));
+	buf_put(out, STR(" at "));
+	text_put_harmless(out, cli_json_text(holder, "site"));
+	buf_put(out, STR(" has it; rename or delete one of them\n"));
+}
+
 static void put_one(struct buf *out, const json_t *item, bool colour)
 {
 	static const char *const titles[] = {"SITE",     "STATE",    "LOCAL ID", "PENDING",
@@ -186,6 +219,7 @@ static void put_one(struct buf *out, const json_t *item, bool colour)
 	text_put_harmless(out, cli_json_text(item, "consistency"));
 	buf_put_char(out, '\n');
 	put_risks(out, item);
+	put_name_doubt(out, item);
 	cli_table_begin(&table, titles);
 	for (size_t i = 0; i < count; i++) {
 		const json_t *member = sorted[i];

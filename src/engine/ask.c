@@ -121,7 +121,7 @@ static void look_at_names(struct ask *ask)
 {
 	struct engine_child *children = arena_array(&ask->arena, struct engine_child, ask->reply.replicants_count + 1);
 	for (uint32_t i = 0; i < ask->reply.replicants_count; i++)
-		children[i] = engine_child_look(ask->wait.engine, ask->reply.replicants[i].id);
+		children[i] = engine_child_look(ask->wait.engine, &ask->arena, ask->reply.replicants[i].id);
 	ask->reply.children = children;
 }
 

@@ -81,6 +81,7 @@ enum engine_name_state {
 
 struct engine_child {
 	enum engine_name_state state;
+	struct str name; /* as it is now */
 	struct replica_id holder;
 	site_id holder_site;
 };

@@ -603,7 +603,7 @@ void engine_names_over(struct ticket *ticket);
 void engine_names_ran(struct run *run);   /* it was accepted, */
 void engine_names_ended(struct run *run); /* or not */
 void engine_names_removed(struct engine *engine, site_id site);
-struct engine_child engine_child_look(struct engine *engine, struct replica_id child);
+struct engine_child engine_child_look(struct engine *engine, struct arena *arena, struct replica_id child);
 void engine_names_count(const struct engine *engine, struct engine_figures *figures);
 /* The next list of a container, at its prime; ERR_UNAVAILABLE: the text says where to ask. */
 int engine_names_add_site(struct engine *engine, struct replica_id container, site_id site, struct err *err);

@@ -416,15 +416,17 @@ int engine_names_drop_site(struct engine *engine, struct replica_id container, s
 
 /* ---- To look at --------------------------------------------------------------------------------------------------------------------- */
 
-struct engine_child engine_child_look(struct engine *engine, struct replica_id child)
+struct engine_child engine_child_look(struct engine *engine, struct arena *arena, struct replica_id child)
 {
 	struct cross_claim_view view;
 	if (!engine->children || cross_children_look(engine->children, child, &view) != 0)
 		return (struct engine_child){.state = ENGINE_NAME_NONE};
 	bool unchecked = view.unchecked && !view.settled;
+	struct str name = view.claim.name;
 	return (struct engine_child){.state = view.state == CROSS_LOST ? ENGINE_NAME_LOST
 	                                      : unchecked              ? ENGINE_NAME_UNCHECKED
 	                                                               : ENGINE_NAME_FINE,
+	                             .name = str_make(arena_copy(arena, name.at, name.length), name.length),
 	                             .holder = view.holder,
 	                             .holder_site = view.holder_site};
 }
