@@ -82,8 +82,8 @@ int cross_divide(int64_t whole, const struct cross_division *division, int64_t p
                  struct err *err);
 
 /* The parts of a change (`effect: relative`, "5 more"): each within one unit of its share, and, over many changes with different
- * `chance`, its share. It has to be the same at all sites: a hash of the operation's id. By cross_divide() ten times "1 more" would all go
- * to the same site. */
+ * `chance`, its share. It has to be the same at all sites, so it travels with the operation. By cross_divide() ten times "1 more" would
+ * all go to the same site. */
 int cross_divide_change(int64_t change, const struct cross_division *division, uint64_t chance,
                         int64_t parts[LIMIT_REPLICA_MEMBERS], struct err *err);
 
@@ -104,6 +104,14 @@ int cross_divide_body(struct str body, const struct cross_fields *fields, const 
 /* The same, of an operation that changes by what its fields say. */
 int cross_divide_change_body(struct str body, const struct cross_fields *fields, const struct cross_division *division,
                              site_id site, uint64_t chance, struct buf *out, struct err *err);
+
+/* whole.c: does the body have any of the fields, be it null? ERR_INVALID, ERR_LIMIT: as above. */
+int cross_has_field(struct str body, const struct cross_fields *fields, bool *has, struct err *err);
+
+/* What one site answered to its part, as the answer to the whole: each field that both have is as in `whole`. ERR_INVALID, ERR_LIMIT:
+ * either is no JSON, or has a field twice; `out` is as it was. */
+int cross_restore_body(struct str whole, struct str part, const struct cross_fields *fields, struct buf *out,
+                       struct err *err);
 
 /* What a header `Cheops-Divide` says (header.c), for the body of its request. Three forms:
  *

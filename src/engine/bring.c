@@ -287,7 +287,8 @@ static void extend_next(struct bringing *bringing)
 	bringing->at = (uint32_t)(thing - bringing->things);
 	bringing->ticket = ++engine->tickets_made;
 	wait_a_little(bringing, EXTEND_MS, too_late);
-	int code = replica_extend(engine->replica, thing->id, site, bringing->ticket, engine_now(), &err);
+	const struct replica_extension extension = {.site = site, .ticket = bringing->ticket};
+	int code = replica_extend(engine->replica, thing->id, &extension, engine_now(), &err);
 	if (code == 0) {
 		bringing->since_us = 0;
 		return;

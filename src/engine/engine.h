@@ -257,7 +257,7 @@ struct engine_request {
 	const site_id *members;     /* of a replicant that is to be made; none: an operation on `replicant` */
 	uint32_t members_count;
 	enum replica_consistency consistency;
-	enum replica_span span; /* and, if it is not ALIKE, */
+	enum replica_span span; /* of this one, too; and, if one is to be made that is not ALIKE, */
 	site_id prime;          /* one of the members, */
 	const site_id *holders; /* and, if it is PLACED, those of them that hold it */
 	uint32_t holders_count;

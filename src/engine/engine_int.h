@@ -7,6 +7,7 @@
 #include "engine/verify.h"
 
 #include "cross/children.h"
+#include "cross/cross.h"
 
 #include "base/arena.h"
 #include "base/map.h"
@@ -54,6 +55,8 @@ void engine_head_put(const struct engine_head *head, struct buf *out);
 /* As a field of an operation's head: the scope for what the service calls that runs it. */
 void engine_scope_put(struct buf *fields, struct str scope);
 struct str engine_scope_of(struct str fields);
+/* Another one: how it is divided (division.c). */
+extern const struct str engine_division_field;
 /* ERR_CORRUPT. Slices of the text. */
 int engine_head_parse(struct str text, struct engine_head *head, struct err *err);
 
@@ -301,6 +304,7 @@ enum engine_table {
 	ENGINE_CROSS_CHILDREN,
 	ENGINE_RELATIONS, /* who refers to whom: relations.c */
 	ENGINE_SPREAD,    /* service and type: at which other sites there is something of it (spread.c) */
+	ENGINE_DIVISIONS,                /* meta-id of what is divided: its division */
 	ENGINE_TABLES,
 };
 
@@ -706,6 +710,18 @@ struct run_question {
 };
 
 void engine_run_ask(struct run *run, const struct run_question *question);
+
+/* division.c: what is divisible. */
+/* How a user's operation is divided: a field for its head, where it is. `body` is as it travels. False: it was refused. */
+bool engine_division_choose(struct ticket *ticket, struct str body, bool conditional, struct buf *fields);
+/* The body becomes the part of this site, where the operation is divided. */
+int engine_division_part(struct run *run, struct str *body, struct err *err);
+/* It ran here, or not: what it says of later divisions. */
+void engine_division_ran(const struct run *run, const struct replica_outcome *outcome);
+/* The answer to a user gets what is known of the whole, and says of which site the rest is. */
+void engine_division_restore(struct ticket *ticket, struct str whole);
+/* How it is divided now, as far as this site has come. False: it is not known here. */
+bool engine_division_get(struct engine *engine, struct replica_id id, struct cross_division *division);
 
 /* submit_body.c: is the body where it has to be? False: it will be, and the ticket goes on then; or it was refused. */
 bool engine_body_ready(struct ticket *ticket, struct str body);

@@ -58,6 +58,8 @@ static bool is_banned(struct str name)
 
 /* Where the services are that the one is to call which runs it: of an operation's own, and never from a user. */
 static const struct str scope_field = STR_INIT("cheops-scope");
+/* How it is divided: the same. */
+const struct str engine_division_field = STR_INIT("cheops-division");
 
 void engine_scope_put(struct buf *fields, struct str scope)
 {
@@ -100,7 +102,7 @@ static int check_fields(struct str fields, struct err *err)
 			return err_set(err, ERR_CORRUPT, "a header of an operation's request is cut short");
 		struct str name = str_make(fields.at, (size_t)(colon - fields.at));
 		if (!is_token(name) || !is_plain(str_make(colon + 1, (size_t)(end - 1 - (colon + 1)))) ||
-		    (is_banned(name) && !str_equal(name, scope_field)))
+		    (is_banned(name) && !str_equal(name, scope_field) && !str_equal(name, engine_division_field)))
 			return err_set(err, ERR_CORRUPT, "a header of an operation's request may not be there");
 		fields = str_make(end + 1, fields.length - (size_t)(end + 1 - fields.at));
 	}

@@ -29,6 +29,7 @@ static const struct store_table tables[ENGINE_TABLES] = {
 	[ENGINE_CROSS_CHILDREN] = {.name = "cross-children", .version = 1},
 	[ENGINE_RELATIONS] = {.name = "relations", .version = 1},
 	[ENGINE_SPREAD] = {.name = "spread", .version = 1},
+	[ENGINE_DIVISIONS] = {.name = "divisions", .version = 1},
 };
 
 const struct store_schema engine_schema = {.tables = tables, .tables_count = ENGINE_TABLES};

@@ -87,6 +87,7 @@ void engine_run_tell(struct run *run, const struct replica_outcome *outcome)
 	struct engine *engine = run->engine;
 	if (engine->replica && outcome->kind == REPLICA_ACCEPTED)
 		engine_relations_ran(run);
+	engine_division_ran(run, outcome);
 	if (engine->replica)
 		replica_executed(engine->replica, run->task.number, outcome, engine_now());
 	if (outcome->kind == REPLICA_ACCEPTED)
@@ -288,7 +289,8 @@ static bool is_read(const struct run *run)
 static int take_blob(struct run *run, struct err *err)
 {
 	struct buf body = {0};
-	bool wanted = is_read(run) || is_anew(run);
+	bool divided = engine_field(run->head.fields, engine_division_field).length > 0;
+	bool wanted = is_read(run) || is_anew(run) || divided;
 	if (run->whole.length > 0 || run->request.blob.length == 0 || !wanted ||
 	    run->request.blob_bytes > LIMIT_REPLICA_READ_BYTES)
 		return 0;
@@ -340,6 +342,9 @@ static int translate(struct run *run, struct err *err)
 	if (run->match.needs_body && !glue_match_body(run->setup->about.glue, body, &run->match, err))
 		return ERR_INVALID;
 	engine_run_name(run);
+	code = engine_division_part(run, &body, err);
+	if (code)
+		return code;
 	bool opaque = glue_operation_opaque(run->match.operation);
 	engine_splice(opaque ? NULL : glue_request_places(run->match.operation), &local, body, &run->body);
 	return 0;
@@ -367,10 +372,10 @@ static void carry_scope(const struct run *run, struct buf *fields)
 	const struct engine_carrier *carrier = &run->setup->about.carrier;
 	struct buf plain = {0}, carried = {0};
 	struct str scope = engine_scope_of(run->head.fields);
-	if (scope.length == 0)
+	if (scope.length == 0 && engine_field(run->head.fields, engine_division_field).length == 0)
 		return;
 	engine_fields_put(&plain, buf_str(fields), any, NULL);
-	if (carrier->carry)
+	if (carrier->carry && scope.length > 0)
 		carrier->carry(
 			carrier->context,
 			&(struct engine_carried){run->task.service, scope, buf_str(&plain), http_loop_now_ms(run->engine->loop)},

@@ -329,6 +329,11 @@ static bool translate(struct ticket *ticket, struct reading *reading)
 	struct buf fields = {0};
 	engine_fields_put(&fields, request->fields, is_no_credential, (void *)match->service);
 	engine_scope_put(&fields, request->scope);
+	bool conditional = reading->whole.length > 0 || reading->conditions.length > 0;
+	if (!engine_division_choose(ticket, buf_str(&reading->body), conditional, &fields)) {
+		buf_free(&fields);
+		return false;
+	}
 	engine_head_put(&(struct engine_head){request->method, buf_str(&reading->target), buf_str(&fields), STR("")},
 	                &reading->head);
 	buf_free(&fields);
@@ -592,10 +597,14 @@ static void put_location(struct buf *out, struct str link, const struct own_id *
 	}
 }
 
-static bool is_no_location(void *context, struct str name)
+/* A link is translated; what is said of one part is not true of the whole. */
+static bool may_be_told(void *context, struct str name)
 {
-	(void)context;
-	return !str_equal_nocase(name, STR("location"));
+	static const char *const of_one[] = {"etag", "last-modified"};
+	const struct ticket *ticket = context;
+	bool divided = ticket->request.span == REPLICA_DIVIDED;
+	return !str_equal_nocase(name, STR("location")) &&
+	       !(divided && is_one_of(name, of_one, sizeof(of_one) / sizeof(of_one[0])));
 }
 
 /* Who has it, and who not yet: "Site1=201 Site2=pending". */
@@ -662,7 +671,8 @@ void engine_answer_ticket(struct engine *engine, const struct replica_answer *an
 	ticket->answer.status = ticket->status;
 	engine_splice(ticket->status < 300 ? glue_answer_places(ticket->match.operation) : NULL, &replacer,
 	              buf_str(&ticket->body), &ticket->answer_body);
-	engine_fields_put(&ticket->answer_fields, buf_str(&ticket->fields), is_no_location, NULL);
+	engine_fields_put(&ticket->answer_fields, buf_str(&ticket->fields), may_be_told, ticket);
+	engine_division_restore(ticket, ticket->reading ? buf_str(&ticket->reading->body) : STR(""));
 	struct str location = engine_field(buf_str(&ticket->fields), STR("location"));
 	if (glue_type_identity(ticket->match.type) == GLUE_CHOSEN)
 		own.local_id = STR("");

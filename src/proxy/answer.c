@@ -197,7 +197,7 @@ static void put_gathered(struct proxy_exchange *exchange, struct http_head *head
 		return; /* it was told to us */
 	if (exchange->marks)
 		buf_put(out, STR("Cheops-Gather: marks\r\n"));
-	else if (replica && resource->effect == GLUE_READ)
+	else if (replica && resource->effect == GLUE_READ && resource->found.span != REPLICA_DIVIDED)
 		buf_put(out, STR("Cheops-Gather: replica\r\n"));
 }
 

@@ -242,6 +242,8 @@ int proxy_evaluate(struct proxy_exchange *exchange, const struct http_head *head
 		return -1;
 	if (proxy_explain(exchange, head) != 0)
 		return -1;
+	if (proxy_is_divided_read(exchange))
+		return proxy_divide_read(exchange);
 	if (operation)
 		return 0;
 	if (proxy_lists_container(exchange))

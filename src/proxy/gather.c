@@ -223,6 +223,11 @@ static uint32_t number_of(const struct proxy_gather *gather, const struct proxy_
 	return number;
 }
 
+static bool is_ok(unsigned status)
+{
+	return status >= 200 && status <= 299;
+}
+
 void proxy_gather_head(struct proxy_attempt *attempt, struct http_head *head)
 {
 	struct proxy_exchange *exchange = attempt->exchange;
@@ -232,7 +237,7 @@ void proxy_gather_head(struct proxy_attempt *attempt, struct http_head *head)
 	const struct http_field *gathered = attempt->peer ? http_find_named(head, STR("cheops-gather")) : NULL;
 	struct str says = gathered ? http_field_value(head, gathered) : STR("");
 	bool marks = gather->lists && str_equal(says, STR("marks"));
-	if (!gather->lists && str_equal(says, STR("replica"))) {
+	if (!gather->lists && !gather->divided && str_equal(says, STR("replica"))) {
 		proxy_attempt_win(attempt);
 		return;
 	}
@@ -251,7 +256,8 @@ void proxy_gather_head(struct proxy_attempt *attempt, struct http_head *head)
 		part->splicer = proxy_splicer_new(exchange, head, &local_marks);
 	if (gather->merger && (marks || (part->splicer && local_marks)))
 		glue_gather_marked(gather->merger, number);
-	if (gather->lists)
+	/* Of a fault nothing is kept: if all agree on it, one is passed on as it is. */
+	if ((gather->lists || gather->divided) && is_ok(head->status))
 		part->fields = keep_fields(exchange, head);
 }
 
@@ -411,8 +417,10 @@ const char *proxy_part_missing(const struct proxy_exchange *exchange, uint32_t n
 		*details = attempt->details ? str_of(attempt->details) : STR("");
 		return attempt->error;
 	}
-	if (part->reason)
+	if (part->reason) {
+		*details = part->details;
 		return part->reason;
+	}
 	if (!gather->lists)
 		return part->own ? "status" : NULL;
 	enum glue_gather_fault fault = glue_gather_fault(gather->merger, number, details);
@@ -471,11 +479,6 @@ static void launch_all(struct proxy_exchange *exchange)
 		}
 		proxy_trial_launch(exchange, part->candidate);
 	}
-}
-
-static bool is_ok(unsigned status)
-{
-	return status >= 200 && status <= 299;
 }
 
 /* All of them say the same, and that it is the request's fault. */
@@ -550,6 +553,10 @@ static void answer(struct proxy_exchange *exchange)
 			proxy_gather_respond(exchange, &gather->parts[glue_gather_shape(gather->merger)]);
 		else
 			proxy_gather_refuse(exchange);
+		return;
+	}
+	if (gather->divided) {
+		proxy_divide_respond(exchange);
 		return;
 	}
 	for (uint32_t i = 0; i < gather->count; i++)

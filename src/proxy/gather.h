@@ -14,6 +14,7 @@ struct proxy_part {
 	bool over;          /* read to its end, or as far as it will be */
 	bool told;          /* that it is missing */
 	const char *reason; /* why it is; NULL: see the attempt, and the merger */
+	struct str details; /* the same, for people; "": nothing more is known */
 	bool more;          /* a link to another page */
 	bool own;           /* of the agent there, not of its service */
 	unsigned status;    /* of its answer, */
@@ -29,7 +30,8 @@ struct proxy_part {
 struct proxy_gather {
 	struct proxy_part *parts; /* in the order of the scope */
 	uint32_t count;
-	bool lists;    /* they are put together; otherwise they are shown side by side */
+	bool lists;    /* they are put together; otherwise they are shown side by side, */
+	bool divided;  /* or are parts of one item (divide.c) */
 	bool given;    /* the sites are not the user's choice: see gather_sites.c */
 	bool ours;     /* it is the list of this site, the first; of others, what is known here (gather_spread.c) */
 	bool launched; /* all were asked */
@@ -37,6 +39,7 @@ struct proxy_gather {
 	bool shows_sites;
 	bool trailers; /* the client takes them */
 	size_t body_bytes;
+	uint32_t unknown; /* sites of what is divided that nobody knows here */
 	struct str *names;
 	struct glue_gather *merger;
 	const struct cross_rule *rules; /* for what is divided */
@@ -81,6 +84,9 @@ void proxy_gather_leave_out(struct proxy_exchange *exchange, const struct proxy_
 void proxy_gather_policy(struct proxy_exchange *exchange, struct glue_gather_policy *policy);
 /* Of a list of this site: its own service failed, or gave something else. Then that is the answer, and it was given. */
 bool proxy_gather_own_failed(struct proxy_exchange *exchange);
+
+/* divide.c: all that will come of the parts is there. */
+void proxy_divide_respond(struct proxy_exchange *exchange);
 
 /* gather_answer.c: what is told of it. */
 void proxy_gather_respond(struct proxy_exchange *exchange, const struct proxy_part *shape);

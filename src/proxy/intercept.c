@@ -419,7 +419,10 @@ void proxy_go_on(struct proxy_exchange *exchange, struct http_head *head)
 		proxy_uncarried_check(exchange);
 		if (proxy_is_elsewhere(exchange) && proxy_send_on(exchange) != 0)
 			return;
-		if (proxy_lists_container(exchange)) {
+		if (proxy_is_divided_read(exchange)) {
+			if (proxy_divide_read(exchange) != 0)
+				return;
+		} else if (proxy_lists_container(exchange)) {
 			if (proxy_list_container(exchange) != 0)
 				return;
 		} else {

@@ -533,6 +533,12 @@ enum replica_span proxy_span_of(const struct proxy_resource *resource);
 uint32_t proxy_combine_rules(struct arena *arena, const struct glue_type *type, struct str object,
                              const struct cross_rule **rules);
 
+/* `%` on a divisible type: it is made here, or at one of its sites. 0, or it was answered. */
+int proxy_divide_choose(struct proxy_exchange *exchange, const struct scope_plan *plan);
+/* Does it ask for the whole of what is divided? Then 0, or it was answered. */
+bool proxy_is_divided_read(const struct proxy_exchange *exchange);
+int proxy_divide_read(struct proxy_exchange *exchange);
+
 /* gather_spread.c: a list for which no site was named, of a type that this site knows of at others as well: they are asked, too. */
 void proxy_list_spread(struct proxy_exchange *exchange, const struct http_head *head);
 /* container.c */

@@ -219,8 +219,8 @@ static void submit(struct proxy_exchange *exchange)
 	}
 	for (uint32_t i = 0; i < count; i++)
 		members[i] = sites->places[resource->copies->of[i]->site_index].id;
-	enum replica_span span = count > 0 ? proxy_span_of(resource) : REPLICA_ALIKE;
-	if (span != REPLICA_ALIKE)
+	enum replica_span span = count > 0 ? proxy_span_of(resource) : resource->found.span;
+	if (count > 0 && span != REPLICA_ALIKE)
 		prime = members[0];
 	if (span == REPLICA_PLACED)
 		holders[holders_count++] = prime;

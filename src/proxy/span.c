@@ -95,20 +95,6 @@ static int refuse_type(struct proxy_exchange *exchange)
 	return -1;
 }
 
-static int refuse_strategy(struct proxy_exchange *exchange, enum glue_strategy strategy)
-{
-	struct proxy_problem problem = {.status = 501,
-	                                .type = "not-yet",
-	                                .title = "This collaboration is not carried out yet",
-	                                .close = exchange->has_body};
-	proxy_problem(
-		exchange, &problem,
-		"by its description this type is `%s`, and `%%` makes only what is `indivisible` or a `container` in this "
-		"version; `&` replicates it",
-		glue_strategy_name(strategy));
-	return -1;
-}
-
 /* Where it is made is what the strategy says; 1: the plan is none that makes something. */
 int proxy_choose_span(struct proxy_exchange *exchange, const struct scope_plan *plan)
 {
@@ -120,8 +106,8 @@ int proxy_choose_span(struct proxy_exchange *exchange, const struct scope_plan *
 	enum glue_strategy strategy = glue_type_cross(resource->match.type)->strategy;
 	if (strategy == GLUE_NO_CROSS)
 		return refuse_type(exchange);
-	if (strategy != GLUE_INDIVISIBLE && strategy != GLUE_CONTAINER)
-		return refuse_strategy(exchange, strategy);
+	if (strategy == GLUE_DIVISIBLE)
+		return proxy_divide_choose(exchange, plan);
 	if (root->of[0]->site_index == PROXY_HERE)
 		resource->copies = root;
 	else if (exchange->carrier != PROXY_CARRIER_PEER)
@@ -133,5 +119,9 @@ enum replica_span proxy_span_of(const struct proxy_resource *resource)
 {
 	if (!resource->copies || resource->copies->op != SCOPE_SPAN_OF)
 		return REPLICA_ALIKE;
-	return glue_type_cross(resource->match.type)->strategy == GLUE_CONTAINER ? REPLICA_CONTAINER : REPLICA_PLACED;
+	switch (glue_type_cross(resource->match.type)->strategy) {
+	case GLUE_CONTAINER: return REPLICA_CONTAINER;
+	case GLUE_DIVISIBLE: return REPLICA_DIVIDED;
+	default: return REPLICA_PLACED;
+	}
 }

@@ -1,0 +1,67 @@
+/* What a body names of what is divided, and the answer to a part made that to the whole. */
+#include "cross_test.h"
+
+static const struct str pointers[] = {STR_INIT("/size"), STR_INIT("/a/hosts")};
+static const struct cross_fields fields = {pointers, 2};
+
+static void restored(const char *whole, const char *part, const char *expected)
+{
+	struct buf out = {0};
+	assert_int_equal(cross_restore_body(str_of(whole), str_of(part), &fields, &out, NULL), 0);
+	assert_string_equal(buf_c(&out), expected);
+	buf_free(&out);
+}
+
+static void the_whole_comes_back_where_both_have_it(void **state)
+{
+	(void)state;
+	restored("{\"size\": 10}", "{\"id\":1, \"size\" : 4 ,\"a\":{\"hosts\":[1]}}",
+	         "{\"id\":1, \"size\" : 10 ,\"a\":{\"hosts\":[1]}}");
+	restored("{\"a\":{\"hosts\":[1, 2]},\"size\":10}", "{\"size\":4,\"a\":{\"hosts\":[2]}}",
+	         "{\"size\":10,\"a\":{\"hosts\":[1, 2]}}");
+	restored("{\"size\":10,\"a\":{\"hosts\":[1,2]}}", "{\"a\":{\"hosts\":[]},\"size\":0}",
+	         "{\"a\":{\"hosts\":[1,2]},\"size\":10}");
+	restored("{\"name\":\"x\"}", "{\"size\":4}", "{\"size\":4}");
+	restored("{\"size\":null}", "{\"size\":4}", "{\"size\":4}");
+	restored("{\"size\":10}", "[]", "[]");
+}
+
+static void what_is_no_answer_stays(void **state)
+{
+	(void)state;
+	struct buf out = {0};
+	assert_int_not_equal(cross_restore_body(STR("{\"size\":1}"), STR("not found"), &fields, &out, NULL), 0);
+	assert_int_not_equal(cross_restore_body(STR(""), STR("{\"size\":1}"), &fields, &out, NULL), 0);
+	assert_int_equal(out.length, 0);
+	buf_free(&out);
+}
+
+static void has(const char *body, int code, bool expected)
+{
+	bool found;
+	assert_int_equal(cross_has_field(str_of(body), &fields, &found, NULL), code);
+	if (code == 0)
+		assert_int_equal(found, expected);
+}
+
+static void what_is_named_is_found(void **state)
+{
+	(void)state;
+	has("{\"name\":1}", 0, false);
+	has("{\"size\":1}", 0, true);
+	has("{\"size\":null}", 0, true);
+	has("{\"a\":{\"hosts\":[]}}", 0, true);
+	has("{\"a\":{\"size\":1}}", 0, false);
+	has("{\"size\":1,\"size\":1}", ERR_INVALID, false);
+	has("size=1", ERR_INVALID, false);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_whole_comes_back_where_both_have_it),
+		cmocka_unit_test(what_is_no_answer_stays),
+		cmocka_unit_test(what_is_named_is_found),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
