@@ -37,13 +37,9 @@ struct cross_children {
 
 /* ---- Rows --------------------------------------------------------------------------------------------------------------- */
 
-static bool child_get(struct cross_children *children, struct replica_id id, struct child *child)
+static bool child_parse(struct str row, struct child *child)
 {
-	const struct cross_names_host *host = &children->host.names;
-	buf_clear(&children->row);
-	if (host->get(host->context, CROSS_CHILDREN, names_id_str(&id), &children->row) != 0)
-		return false;
-	struct reader reader = reader_of(buf_str(&children->row));
+	struct reader reader = reader_of(row);
 	uint8_t version = read_8(&reader);
 	struct str container = read_bytes(&reader, sizeof(child->container.bytes));
 	if (container.length == sizeof(child->container.bytes))
@@ -52,6 +48,14 @@ static bool child_get(struct cross_children *children, struct replica_id id, str
 	child->name = read_bytes(&reader, read_8(&reader));
 	child->next = read_bytes(&reader, read_8(&reader));
 	return version == CHILD_VERSION && !reader.failed && reader.left == 0;
+}
+
+static bool child_get(struct cross_children *children, struct replica_id id, struct child *child)
+{
+	const struct cross_names_host *host = &children->host.names;
+	buf_clear(&children->row);
+	return host->get(host->context, CROSS_CHILDREN, names_id_str(&id), &children->row) == 0 &&
+	       child_parse(buf_str(&children->row), child);
 }
 
 static void put_text(struct buf *out, struct str text)
@@ -167,7 +171,7 @@ static enum cross_fate settle(struct cross_children *children, struct replica_id
 	if (state == STATE_MAKING)
 		return CROSS_UNKNOWN;
 	if (state == STATE_ABSENT) {
-		child_remove(children, id);
+		cross_children_note(children, id); /* the name that it has is to be released as well */
 		return CROSS_ABSENT;
 	}
 	if (child->next.length == 0)
@@ -212,6 +216,7 @@ static void hear_answer(void *context, const struct cross_answer *answer)
 	if (*at && answer->code != 0) {
 		struct replica_id id = (*at)->child;
 		pending_end(at);
+		cross_children_note(children, id); /* it may have been deleted meanwhile */
 		if (child_get(children, id, &child) && child.name.length > 0) {
 			child.next = STR("");
 			child_put(children, id, &child);
@@ -625,6 +630,18 @@ int cross_children_look(struct cross_children *children, struct replica_id id, s
 	return 0;
 }
 
+/* What was asked for when this site stopped is not any more, and nobody will say so. */
+static bool note_unsettled(void *context, struct str key, struct str row)
+{
+	struct child child;
+	struct replica_id id;
+	if (key.length == sizeof(id.bytes) && child_parse(row, &child) && child.next.length > 0) {
+		memcpy(id.bytes, key.at, sizeof(id.bytes));
+		cross_children_note(context, id);
+	}
+	return true;
+}
+
 struct cross_names *cross_children_names(struct cross_children *children)
 {
 	return children->names;
@@ -650,6 +667,8 @@ int cross_children_new(struct cross_children **out, const struct cross_names_opt
 	                                 .fate = fate,
 	                                 .draw = host_draw};
 	int code = cross_names_new(&children->names, options, &names, now, err);
+	if (code == 0 && host->names.scan(host->names.context, CROSS_CHILDREN, STR(""), note_unsettled, children) != 0)
+		code = err_set(err, ERR_IO, "what is in containers cannot be read");
 	if (code != 0) {
 		cross_children_free(children);
 		return code;
