@@ -207,3 +207,24 @@ def test_all_start_again(lab):
         assert project.names(number) == ["at 1", "at 2", "at 3"]
         for name in ("at 1", "at 2", "at 3"):
             assert project.make(name, at=number).status == 409, (number, name)
+
+
+def test_the_prime_is_removed_from_the_mesh(tmp_path_factory, cheops):
+    """The next site is prime, and grants names; those that there are stay taken, but for what went with the site."""
+    lab = Lab(tmp_path_factory.mktemp("removed"))
+    try:
+        project = lab.project("left alone", "Site3 % Site1 % Site2")
+        gone, kept = project.make("gone", at=3).json["id"], project.make("kept", at=1).json["id"]
+        for meta_id in (gone, kept):
+            wait_known(project, meta_id)
+        lab[3].kill()
+        removed = cheops("site", "remove", "Site3", "--yes", "--api", lab[1].config["api"])
+        assert removed.status == 0, removed
+        wait_for(lambda: project.make("new", at=2).status == 201, "a name to be granted")
+        assert project.make("new", at=1).problem["type"] == "name-taken"
+        assert project.make("kept", at=2).problem["type"] == "name-taken"
+        wait_for(lambda: project.make("gone", at=2).status == 201, "the name of what is gone to be free")
+        for number in (1, 2):
+            wait_for(lambda number=number: project.names(number) == ["gone", "kept", "new"], "the union of those that are left")
+    finally:
+        lab.stop()
