@@ -521,6 +521,8 @@ bool proxy_operate(struct proxy_exchange *exchange);
 /* span.c */
 /* It lies at other sites, and this one knows of it. */
 bool proxy_is_elsewhere(const struct proxy_exchange *exchange);
+/* A step of a plan that an evaluation did not make; it outlives what is known of the sites now, as the request may. */
+const struct scope_step *proxy_step_at(struct proxy_exchange *exchange, uint32_t place);
 /* To one that holds it. 0, or it was answered. */
 int proxy_send_on(struct proxy_exchange *exchange);
 /* A plan with `%` at its root. 0; 1: it makes nothing, so the plan cannot be carried out; -1: it was answered. */

@@ -50,6 +50,15 @@ static void say_where(struct proxy_exchange *exchange, struct str site)
 	buf_free(&text);
 }
 
+const struct scope_step *proxy_step_at(struct proxy_exchange *exchange, uint32_t place)
+{
+	struct scope_step *step = arena_new(&exchange->arena, struct scope_step);
+	struct str name = exchange->proxy->mesh->sites->places[place].name;
+	*step = (struct scope_step){.op = SCOPE_ONE, .site_index = place};
+	step->site = str_make(arena_copy(&exchange->arena, name.at, name.length), name.length);
+	return step;
+}
+
 int proxy_send_on(struct proxy_exchange *exchange)
 {
 	const struct engine_found *found = &exchange->resource->found;
@@ -62,11 +71,7 @@ int proxy_send_on(struct proxy_exchange *exchange)
 		uint32_t place = site_snapshot_find(sites, found->holders[i]);
 		if (place == SCOPE_NO_INDEX || site_snapshot_is_removed(sites, found->holders[i]))
 			continue;
-		struct scope_step *step = arena_new(&exchange->arena, struct scope_step);
-		struct str name = sites->places[place].name; /* the table of sites may go before the request does */
-		name.at = arena_copy(&exchange->arena, name.at, name.length);
-		*step = (struct scope_step){.op = SCOPE_ONE, .site = name, .site_index = place};
-		of[count++] = step;
+		of[count++] = proxy_step_at(exchange, place);
 	}
 	if (count == 0)
 		return refuse_lost(exchange);
