@@ -116,9 +116,21 @@ static void put_child(struct buf *out, const struct engine_reply *reply, const s
 	buf_put_char(out, '}');
 }
 
-static void put_replicant(struct buf *out, const struct engine_reply *reply, const struct replica_view *view)
+static void put_division(struct buf *out, const struct engine_reply *reply, const struct cross_division *division)
 {
-	const struct engine_child *child = reply->children ? &reply->children[view - reply->replicants] : NULL;
+	buf_put(out, division ? STR(",\"division\":[") : STR(",\"division\":null"));
+	for (uint32_t i = 0; division && i < division->count; i++) {
+		buf_put(out, i > 0 ? STR(",{\"site\":") : STR("{\"site\":"));
+		api_put_site_name(out, reply, division->shares[i].site);
+		buf_printf(out, ",\"weight\":%llu}", (unsigned long long)division->shares[i].weight);
+	}
+	buf_put(out, division ? STR("]") : STR(""));
+}
+
+static void put_replicant(struct buf *out, const struct engine_reply *reply, uint32_t number)
+{
+	const struct replica_view *view = &reply->replicants[number];
+	const struct engine_child *child = reply->children ? &reply->children[number] : NULL;
 	buf_put(out, STR("{\"id\":"));
 	put_id(out, view->id);
 	put_text(out, "service", view->service);
@@ -132,6 +144,7 @@ static void put_replicant(struct buf *out, const struct engine_reply *reply, con
 		buf_put(out, STR("null"));
 	else
 		api_put_site_name(out, reply, view->prime);
+	put_division(out, reply, reply->divisions ? reply->divisions[number] : NULL);
 	buf_printf(out, ",\"consistency\":\"%s\",\"state\":\"%s\",\"operations\":%u,\"members\":[",
 	           view->consistency == REPLICA_WEAK ? "weak" : "eventual", engine_copy_name(api_worst_copy(view)),
 	           view->operations);
@@ -151,7 +164,7 @@ static void put_replicants(struct buf *out, const struct engine_reply *reply)
 	buf_put(out, STR(",\"replicants\":["));
 	for (uint32_t i = 0; i < reply->replicants_count; i++) {
 		buf_put(out, i > 0 ? STR(",") : STR(""));
-		put_replicant(out, reply, &reply->replicants[i]);
+		put_replicant(out, reply, i);
 	}
 	buf_put(out, STR("],\"next\":"));
 	if (reply->more)
@@ -297,7 +310,7 @@ static void put_reply(struct buf *out, const struct query *query, const struct e
 	case ENGINE_ASK_EXTEND:
 	case ENGINE_ASK_DROP:
 	case ENGINE_ASK_REPLICANT:
-		put_replicant(out, reply, &reply->replicants[0]);
+		put_replicant(out, reply, 0);
 		buf_put_char(out, '\n');
 		break;
 	default:

@@ -199,6 +199,19 @@ static void put_name_doubt(struct buf *out, const json_t *item)
 	buf_put(out, STR(" has it; rename or delete one of them\n"));
 }
 
+/* ", divided Site1=2 Site2=1". */
+static void put_division(struct buf *out, const json_t *item)
+{
+	size_t index;
+	json_t *share;
+	json_array_foreach(json_object_get(item, "division"), index, share)
+	{
+		buf_put(out, index == 0 ? STR(", divided ") : STR(" "));
+		text_put_harmless(out, cli_json_text(share, "site"));
+		buf_printf(out, "=%lld", (long long)json_integer_value(json_object_get(share, "weight")));
+	}
+}
+
 static void put_one(struct buf *out, const json_t *item, bool colour)
 {
 	static const char *const titles[] = {"SITE",     "STATE",    "LOCAL ID", "PENDING",
@@ -217,6 +230,7 @@ static void put_one(struct buf *out, const json_t *item, bool colour)
 	}
 	buf_put(out, STR(", "));
 	text_put_harmless(out, cli_json_text(item, "consistency"));
+	put_division(out, item);
 	buf_put_char(out, '\n');
 	put_risks(out, item);
 	put_name_doubt(out, item);

@@ -125,6 +125,21 @@ static void look_at_names(struct ask *ask)
 	ask->reply.children = children;
 }
 
+static void look_at_divisions(struct ask *ask)
+{
+	uint32_t count = ask->reply.replicants_count;
+	const struct cross_division **divisions = arena_array(&ask->arena, const struct cross_division *, count);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct replica_view *view = &ask->reply.replicants[i];
+		if (view->span != REPLICA_DIVIDED)
+			continue;
+		struct cross_division *division = arena_new(&ask->arena, struct cross_division);
+		if (engine_division_get(ask->wait.engine, view->id, division))
+			divisions[i] = division;
+	}
+	ask->reply.divisions = divisions;
+}
+
 static void look_at_replicant(struct ask *ask)
 {
 	struct replica_view *view = arena_new(&ask->arena, struct replica_view);
@@ -136,6 +151,7 @@ static void look_at_replicant(struct ask *ask)
 	ask->reply.replicants = view;
 	ask->reply.replicants_count = 1;
 	look_at_names(ask);
+	look_at_divisions(ask);
 }
 
 static void list_replicants(struct ask *ask, site_id site)
@@ -166,6 +182,7 @@ static void list_replicants(struct ask *ask, site_id site)
 	} while (count == LOOKED_AT_ONCE && !ask->reply.more);
 	ask->reply.replicants_count = found;
 	look_at_names(ask);
+	look_at_divisions(ask);
 }
 
 /* ---- Operations ---------------------------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include "engine/deps.h"
 #include "engine/engine.h"
 
+#include "cross/cross.h"
 #include "cross/names.h"
 
 #include "base/arena.h"
@@ -91,6 +92,8 @@ struct engine_reply {
 	struct str text;
 	const struct replica_view *replicants;
 	const struct engine_child *children; /* the same ones; NULL: nothing is known of names */
+	const struct cross_division *const
+		*divisions; /* of each: how it is divided; NULL: it is not, or that is not known here */
 	uint32_t replicants_count;
 	const struct replica_op_view *operations;
 	uint32_t operations_count;

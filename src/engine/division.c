@@ -335,6 +335,11 @@ bool engine_division_choose(struct ticket *ticket, struct str body, bool conditi
 	return true;
 }
 
+bool engine_division_replays(const struct ticket *ticket)
+{
+	return ticket->request.span == REPLICA_DIVIDED && engine_operation_of(ticket->match.type, GLUE_REPLACE) != NULL;
+}
+
 /* ---- The part of this site -------------------------------------------------------------------------------------------- */
 
 int engine_division_part(struct run *run, struct str *body, struct err *err)
@@ -390,4 +395,35 @@ void engine_division_restore(struct ticket *ticket, struct str whole)
 		buf_put(&ticket->answer_fields, STR("\r\n"));
 	}
 	arena_free(&arena);
+}
+
+/* ---- Comparing ---------------------------------------------------------------------------------------------------------- */
+
+uint32_t engine_division_level(struct arena *arena, const struct glue_match *match, struct engine_reading *readings,
+                               uint32_t count, const struct str **pointers)
+{
+	const struct glue_cross *cross = glue_type_cross(match->type);
+	const struct glue_operation *read = engine_operation_of(match->type, GLUE_READ);
+	struct divided *divided = arena_new(arena, struct divided);
+	struct str object = read ? glue_operation_object(read) : STR("");
+	const struct engine_reading *first = NULL;
+	add_pointers(divided, arena, object, cross->divide, cross->divide_count);
+	for (uint32_t i = 0; i < cross->combine_count; i++)
+		add_pointers(divided, arena, object, &cross->combine[i].pointer, 1);
+	for (uint32_t i = 0; i < count && !divided->too_many; i++) {
+		struct engine_reading *reading = &readings[i];
+		struct buf text = {0};
+		char *digest = arena_array(arena, char, (size_t)2 * ENGINE_BLOB_BYTES);
+		if (reading->kind != ENGINE_READ_HERE || reading->text.length == 0)
+			continue;
+		if (first && cross_restore_body(first->text, reading->text, &divided->fields, &text, NULL) == 0) {
+			engine_copy_digest(buf_str(&text), digest);
+			reading->text = str_make(arena_copy(arena, text.at, text.length), text.length);
+			reading->digest = str_make(digest, (size_t)2 * ENGINE_BLOB_BYTES);
+		}
+		first = first ? first : reading;
+		buf_free(&text);
+	}
+	*pointers = divided->pointers;
+	return divided->fields.count;
 }

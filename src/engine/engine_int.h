@@ -720,6 +720,12 @@ int engine_division_part(struct run *run, struct str *body, struct err *err);
 void engine_division_ran(const struct run *run, const struct replica_outcome *outcome);
 /* The answer to a user gets what is known of the whole, and says of which site the rest is. */
 void engine_division_restore(struct ticket *ticket, struct str whole);
+/* Is its create run again, as a PUT, where what was run in another order has to be undone? No member has a state to give to others. */
+bool engine_division_replays(const struct ticket *ticket);
+/* Of what is divided, what each site has its own of is made that of the first that could be read: all else is compared. Returns how many
+ * fields that are, and where. */
+uint32_t engine_division_level(struct arena *arena, const struct glue_match *match, struct engine_reading *readings,
+                               uint32_t count, const struct str **pointers);
 /* How it is divided now, as far as this site has come. False: it is not known here. */
 bool engine_division_get(struct engine *engine, struct replica_id id, struct cross_division *division);
 

@@ -453,7 +453,8 @@ void engine_ticket_go(struct ticket *ticket)
 		create.ids_in_collection = glue_type_ids_in_collection(ticket->match.type);
 		create.ids_chosen = glue_type_identity(ticket->match.type) == GLUE_CHOSEN;
 		create.rules.create_replays = glue_operation_replays(ticket->match.operation) ||
-		                              glue_operation_effect(ticket->match.operation) == GLUE_REPLACE;
+		                              glue_operation_effect(ticket->match.operation) == GLUE_REPLACE ||
+		                              engine_division_replays(ticket);
 		if (glue_type_names_unique(ticket->match.type) || request->in_container)
 			create.name = buf_str(&reading->name);
 	}

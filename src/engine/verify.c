@@ -233,11 +233,11 @@ static void say_differences(struct verify *verify, const struct engine_reading *
 	member->differences_count = noting.count;
 }
 
-/* Facets that no request reads, or sets as a whole; and those that none takes away. */
-static void note_not_compared(struct verify *verify)
+/* Facets that no request reads, or sets as a whole; and those that none takes away. And what each site has its own of. */
+static void note_not_compared(struct verify *verify, const struct str *own, uint32_t own_count)
 {
 	const struct glue_type *type = verify->copying.match.type;
-	struct str *names = arena_array(&verify->arena, struct str, LIMIT_GLUE_FACETS);
+	struct str *names = arena_array(&verify->arena, struct str, LIMIT_GLUE_FACETS + own_count);
 	struct str *others = arena_array(&verify->arena, struct str, LIMIT_GLUE_FACETS);
 	struct glue_facet facet;
 	uint32_t count = 0, others_count = 0;
@@ -246,6 +246,8 @@ static void note_not_compared(struct verify *verify)
 			names[count++] = copy(&verify->arena, glue_facet_name(type, i));
 		else if (!facet.remove)
 			others[others_count++] = copy(&verify->arena, facet.name);
+	for (uint32_t i = 0; i < own_count; i++)
+		names[count++] = own[i];
 	verify->verified.not_compared = names;
 	verify->verified.not_compared_count = count;
 	verify->verified.not_removable = others;
@@ -261,6 +263,10 @@ static void judge(struct verify *verify)
 	struct engine_member_verdict *members = arena_array(&verify->arena, struct engine_member_verdict, count);
 	for (uint32_t i = 0; i < count; i++)
 		readings[i] = verify->asked[i].reading;
+	const struct str *own = NULL;
+	uint32_t own_count = 0;
+	if (verify->view.span == REPLICA_DIVIDED && verify->copying.match.type)
+		own_count = engine_division_level(&verify->arena, &verify->copying.match, readings, count, &own);
 	engine_compare(readings, count, verdicts, &reference, &verify->verified.tie);
 	for (uint32_t i = 0; i < count; i++) {
 		members[i] = (struct engine_member_verdict){
@@ -275,7 +281,7 @@ static void judge(struct verify *verify)
 	verify->verified.members = members;
 	verify->verified.members_count = count;
 	verify->verified.reference = reference < count ? verify->asked[reference].asking.site : 0;
-	note_not_compared(verify);
+	note_not_compared(verify, own, own_count);
 	verify_reply(verify);
 }
 

@@ -4,7 +4,7 @@
  * later one sets all that it would have set, and nothing that it won against has its effect where it was rejected), all that those reports speak of is known here, and all before it in E is forgotten
  * as well: so every operation that comes from now on has seen it, and its place in E is fixed. `base` has what is forgotten.
  *
- * Where the order of relative operations matters, the last one that can reset the item is kept with what follows it, so that
+ * Where the order of relative operations matters, or the state of one member is of no use to another, the last one that can reset the item is kept with what follows it, so that
  * something can be re-run from there; up to a number of them. Not where one of them has a blob, which is to go as soon as all have it:
  * what cannot be re-run is repaired.
  *
@@ -137,7 +137,7 @@ static bool is_sensitive(const struct order_rules *rules)
 /* Forgetting ends before what is not settled. */
 static void keep_reset(const struct replicant *r, bool *settled)
 {
-	if (!is_sensitive(&r->rules))
+	if (!is_sensitive(&r->rules) && r->span != REPLICA_DIVIDED) /* of which nobody could be given the state */
 		return;
 	for (uint32_t i = r->sequence.ops_count; i-- > 0;) {
 		uint32_t index = r->sequence.ops[i];

@@ -174,3 +174,21 @@ def test_what_is_gone_is_said_at_once(lab):
         assert lab[2].ask("DELETE", path).status == 204
         lab_answers = [site.ask("GET", path).status for site in lab.sites]
         assert set(lab_answers) <= {200, 404, 410}, lab_answers
+
+
+def test_it_is_shown_and_compared(lab, cheops):
+    path = lab.make("shown", headers={"Cheops_Divide": "weights; Site1=3 Site2=2 Site3=1"}, size=12)
+    meta_id = path.split("/")[-1]
+    shown = cheops("get", meta_id, "--api", lab[2].config["api"], "-o", "json").json
+    assert shown["division"] == [{"site": "Site1", "weight": 3}, {"site": "Site2", "weight": 2}, {"site": "Site3", "weight": 1}]
+    assert ", eventual, divided Site1=3 Site2=2 Site3=1\n" in cheops("get", meta_id, "--api", lab[2].config["api"]).out
+    # What each has its own part of is not compared, and that is said.
+    done = cheops("get", meta_id, "--verify", "--api", lab[2].config["api"])
+    assert done.status == 0 and "Not compared: /size, /hosts, /used, /status\n" in done.out, done
+    # Anything else is.
+    local = lab[3].pools()["shown"]["id"]
+    assert ask(f"{lab[3].own}/pools/{local}", "PATCH", json_body={"label": "behind"}).status == 200
+    done = cheops("get", meta_id, "--verify", "--api", lab[1].config["api"])
+    assert done.status != 0 and "/label" in done.out
+    done = cheops("repair", meta_id, "--from", "Site1", "--api", lab[1].config["api"])
+    assert done.status != 0 and "each site has a part of it" in done.err, done
