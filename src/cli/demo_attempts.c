@@ -171,5 +171,24 @@ const struct demo_attempt demo_attempts[] = {
      .path = "/volumes"},
 	{.sites = 2, .with = "-X PATCH --json '{\"size\": 6}' ", .path = "/volumes/$volume"},
 	{.sites = 2, .site = SITE2, .path = "/volumes/$volume"},
+	{.why =
+         "A pool of 9 divided over both sites, 6 and 3; whoever asks for it sees the whole, with a scope the part of "
+         "one.",
+     .sites = 2,
+     .keep = "divided",
+     .with =
+         "-H 'Scope: Site1 % Site2' -H 'Cheops-Divide: Site1=6 Site2=3' -H 'Prefer: wait=10' --json \"{\\\"name\\\": "
+         "\\\"divided $$\\\", \\\"size\\\": 9}\" ",
+     .service = DEMO_NETWORK,
+     .path = "/pools"},
+	{.sites = 2, .site = SITE2, .service = DEMO_NETWORK, .path = "/pools/$divided"},
+	{.sites = 2, .with = "-H 'Scope: Site2' ", .service = DEMO_NETWORK, .path = "/pools/$divided"},
+	{.why = "Ten more, asked for at Site2: each site gets its share, and nothing is lost.",
+     .sites = 2,
+     .with = "-H 'Prefer: wait=10' --json '{\"by\": 10}' ",
+     .site = SITE2,
+     .service = DEMO_NETWORK,
+     .path = "/pools/$divided/grow"},
+	{.sites = 2, .service = DEMO_NETWORK, .path = "/pools/$divided"},
 	{0},
 };
