@@ -590,8 +590,8 @@ bool glue_gather_has_more(const struct glue_gather *gather, uint32_t site)
 	return gather->sources[site].more;
 }
 
-bool glue_gather_lacks(const struct glue_gather *gather, uint32_t site, struct str *text)
+int glue_gather_lacks(const struct glue_gather *gather, uint32_t site, struct str *text)
 {
 	*text = str_of(gather->lacks[site].text);
-	return gather->lacks[site].code != 0;
+	return gather->lacks[site].code;
 }

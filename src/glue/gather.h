@@ -113,8 +113,9 @@ uint32_t glue_gather_turn(const struct glue_gather *gather);
 
 /* What became of a site; the text says what was found, where that is more than its name. */
 enum glue_gather_fault glue_gather_fault(const struct glue_gather *gather, uint32_t site, struct str *text);
-/* Its list is whole, but a part of something divided was not in it, or was of no use. Known when all was passed on. */
-bool glue_gather_lacks(const struct glue_gather *gather, uint32_t site, struct str *text);
+/* Its list is whole, but a part of something divided was not in it (ERR_NOT_FOUND), or nothing could be made of it; 0: neither. Known when
+ * all was passed on. */
+int glue_gather_lacks(const struct glue_gather *gather, uint32_t site, struct str *text);
 /* It said that there is another page. */
 bool glue_gather_has_more(const struct glue_gather *gather, uint32_t site);
 

@@ -430,7 +430,8 @@ const char *proxy_part_missing(const struct proxy_exchange *exchange, uint32_t n
 	bool own = gather->ours && part->candidate->place == PROXY_HERE;
 	if (!own && (part->more || glue_gather_has_more(gather->merger, number)))
 		return "more-pages";
-	return glue_gather_lacks(gather->merger, number, details) ? "part" : NULL;
+	int lacks = glue_gather_lacks(gather->merger, number, details);
+	return lacks == ERR_NOT_FOUND ? "part" : lacks ? "not-combined" : NULL;
 }
 
 /* ---- Going on ---------------------------------------------------------------------------------------------------- */

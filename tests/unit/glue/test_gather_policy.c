@@ -23,7 +23,7 @@ struct scene {
 	bool names;
 	bool expects;          /* all sites should have a part of all */
 	const char *faults[3]; /* by name; NULL: ok */
-	bool lacks[3];
+	int lacks[3];
 };
 
 /* B is not known here. */
@@ -96,7 +96,7 @@ static void gather(const struct scene *scene, size_t piece, struct buf *out)
 		assert_string_equal(glue_gather_fault_name(glue_gather_fault(gather, i, &text)),
 		                    scene->faults[i] ? scene->faults[i] : "ok");
 		assert_int_equal(glue_gather_lacks(gather, i, &text), scene->lacks[i]);
-		assert_int_equal(text.length > 0, scene->lacks[i]);
+		assert_int_equal(text.length > 0, scene->lacks[i] != 0);
 	}
 	glue_gather_free(gather);
 }
@@ -154,17 +154,17 @@ static const struct scene scenes[] = {
 	{.texts = {"{\"l\":[{" REPLICA(A ";prime") ",\"x\":1}]}", "{\"l\":[]}", "{\"l\":7}"},
      .expects = true,
      .faults = {NULL, NULL, "no-list"},
-     .lacks = {false, true, false},
+     .lacks = {0, ERR_NOT_FOUND, 0},
      .expected = "{\"l\":[{\"of\":[{\"x\":1}]}]}"},
 	/* what a part says is of no use: the others are shown */
 	{.texts = {"{\"l\":[{" REPLICA(A ";prime") ",\"x\":1}]}", "{\"l\":[{" REPLICA(A ";part") ",\"x\":\"bad\"}]}",
                "{\"l\":[{" REPLICA(A ";part") ",\"x\":3}]}"},
-     .lacks = {false, true, false},
+     .lacks = {0, ERR_INVALID, 0},
      .expected = "{\"l\":[{\"of\":[{\"x\":1},{\"x\":3}]}]}"},
 	/* nothing can be made of it: it is not shown, and all who have some of it are named */
 	{.texts = {"{\"l\":[{" REPLICA(A ";prime") ",\"x\":1}]}", "{\"l\":[{" REPLICA(A ";part") ",\"x\":\"worse\"}]}",
                "{\"l\":[{\"x\":3}]}"},
-     .lacks = {true, true, false},
+     .lacks = {ERR_LIMIT, ERR_LIMIT, 0},
      .expected = "{\"l\":[{\"x\":3}]}"},
 	/* what breaks off takes nothing along but itself */
 	{.texts = {"{\"l\":[{" REPLICA(A ";prime") ",\"x\":1}],\"n\":1}",
