@@ -38,6 +38,8 @@ void proxy_list_spread(struct proxy_exchange *exchange, const struct http_head *
 {
 	struct engine_spread spread;
 	site_id sites[LIMIT_ENGINE_SPREAD + 1];
+	if (exchange->trial || exchange->peer) /* somebody knew better where it runs */
+		return;
 	if (!is_list(exchange) || !engine_spread(exchange->proxy->shared->engine, exchange->service->name,
 	                                         exchange->resource->name.type, &spread))
 		return;
