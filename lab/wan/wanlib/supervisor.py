@@ -151,18 +151,22 @@ class Supervisor:
 
     def stop(self):
         """Returns the exit status: 1 if the switch found fault with itself."""
-        last = [[name for name in self.children if name.endswith("/agent")],
-                [name for name in self.children if "/" in name and not name.endswith("/agent")]]
-        for names in last:  # the agents first, so that requests under way can finish
+        for names in self.stop_order():
             self.stop_children([self.children[name] for name in names])
         status = self.stop_switch(self.children["switch"]) if "switch" in self.children else 0
-        netns.remove(site["netns"] for site in self.sites.values())
+        netns.remove([site["netns"] for site in self.sites.values() if site["netns"]])
         if self.made_folder and self.options.keep:
             (self.folder / "lab.json").unlink(missing_ok=True)
         elif self.made_folder:
             shutil.rmtree(self.folder)
         self.lock.release()
         return status
+
+    def stop_order(self):
+        """Names of the processes but for the switch: those of a list end before those of the next. The agents are first, so
+        that requests under way can finish."""
+        return [[name for name in self.children if name.endswith("/agent")],
+                [name for name in self.children if "/" in name and not name.endswith("/agent")]]
 
     def stop_children(self, children):
         for child in children:
