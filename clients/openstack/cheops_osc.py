@@ -1,0 +1,148 @@
+"""A plugin of OpenStackClient: `openstack --scope '{compute: Site1, image: Site2}' server create ...`.
+
+`--scope` may stand before or behind the command; `--os-scope` is the same, and so is OS_SCOPE in the environment, which the
+options outweigh. The scope goes into the header `Scope` of the requests that the command makes. An agent of Cheops takes it from
+there; whoever is no agent ignores it.
+
+Two kinds of requests are about the client alone, and go without: log-in, and the question which versions a service has. They are
+answered by the site where the client is, whatever the scope says.
+
+OpenStackClient has no way for a plugin to add a header. All of its libraries send their requests through sessions of keystoneauth,
+which in turn use adapters of requests, which can be put around each other: so sessions that are made while a scope is chosen get one
+more around theirs. In this process, and nowhere else.
+"""
+import argparse
+import functools
+import json
+import logging
+import os
+import re
+import urllib.parse
+
+from keystoneauth1 import session
+from requests import adapters
+
+# What OpenStackClient asks of a plugin: the name of an API, and how a client of it is made. There is none.
+API_NAME = "cheops"
+API_VERSION_OPTION = "os_cheops_api_version"
+API_VERSIONS = {"1": "cheops_osc.make_client"}
+DEFAULT_API_VERSION = "1"
+
+ENVIRONMENT = "OS_SCOPE"
+LONGEST_BYTES = 4096  # as agents have it
+LOG = logging.getLogger(__name__)
+# /, /v2.1/, /identity/v3: versions. /v3/auth/tokens: log-in
+OF_THE_CLIENT = re.compile(r"(/[a-z-]+)?(/v[0-9.]+)?/?|(/[a-z-]+)?/v3/auth/.*")
+
+
+def make_client(_):
+    return None
+
+
+def check(text):
+    """The scope, or an error that says what is wrong with it."""
+    text = text.strip()
+    if len(text.encode()) > LONGEST_BYTES:
+        raise argparse.ArgumentTypeError(f"a scope has at most {LONGEST_BYTES} bytes, and this one has {len(text.encode())}")
+    if any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
+        raise argparse.ArgumentTypeError("there is a control character in the scope, such as the end of a line; leave it out")
+    return text
+
+
+class Chosen:
+    """The scope of this command."""
+    scope = None  # None: no option was given
+
+
+class Choose(argparse.Action):
+    """Keeps the value to itself: OpenStackClient takes braces in an option for a template."""
+
+    def __call__(self, parser, namespace, value, option=None):
+        Chosen.scope = value
+
+
+def scope():
+    if Chosen.scope is not None:
+        return Chosen.scope
+    try:
+        return check(os.environ.get(ENVIRONMENT, ""))
+    except argparse.ArgumentTypeError as error:
+        raise SystemExit(f"openstack: {ENVIRONMENT}: {error}") from None
+
+
+# ---- answers --------------------------------------------------------------------------------------------------------------
+
+
+def explain(response):
+    """What an agent itself says of a request that it could not carry out. None: this is an answer of OpenStack."""
+    if not response.headers.get("Content-Type", "").startswith("application/problem+json"):
+        return None
+    try:
+        told = json.loads(response.content)
+        return f"{told.get('title', 'Cheops')}: {told.get('detail', 'it does not say why')}"
+    except (ValueError, AttributeError):
+        return None
+
+
+def understood(response):
+    """OpenStack's libraries know the errors of their services only, each in another form. One of an agent is told in a form that
+    all of them read: that of Nova."""
+    said = explain(response)
+    if said is not None:
+        response._content = json.dumps({"error": {"code": response.status_code, "message": said}}).encode()
+        response.headers["Content-Type"] = "application/json"
+    return response
+
+
+def warn(response):
+    """A list that is not whole says so in a header, which none of the libraries looks at."""
+    partial = response.headers.get("Cheops-Partial")
+    if partial:
+        LOG.warning("the answer is not whole: %s", partial)
+
+
+# ---- requests -------------------------------------------------------------------------------------------------------------
+
+
+class Scoped(adapters.BaseAdapter):
+    """Puts the scope on what another adapter then sends."""
+
+    def __init__(self, inner, chosen):
+        super().__init__()
+        self.inner = inner
+        self.chosen = chosen
+
+    def send(self, request, *arguments, **options):
+        if not OF_THE_CLIENT.fullmatch(urllib.parse.urlsplit(request.url).path):
+            request.headers["Scope"] = self.chosen.encode()
+            LOG.debug("%s %s with the scope %s", request.method, request.url, self.chosen)
+        response = self.inner.send(request, *arguments, **options)
+        warn(response)
+        return understood(response)
+
+    def close(self):
+        self.inner.close()
+
+
+def give_scope(made):
+    chosen = scope()
+    if not chosen:
+        return
+    for prefix, inner in list(made.session.adapters.items()):
+        if not isinstance(inner, Scoped):
+            made.session.mount(prefix, Scoped(inner, chosen))
+
+
+def build_option_parser(parser):
+    parser.add_argument("--scope", "--os-scope", dest="cheops_scope", default=argparse.SUPPRESS, metavar="<scope>", type=check,
+                        action=Choose, help="at which site each service is used, such as '{compute: Site1, image: Site2}' "
+                        "(Env: OS_SCOPE)")
+    plain = session.Session.__init__
+
+    @functools.wraps(plain)
+    def with_scope(self, *arguments, **options):
+        plain(self, *arguments, **options)
+        give_scope(self)
+
+    session.Session.__init__ = with_scope
+    return parser
