@@ -5,7 +5,7 @@ MESON := $(firstword $(wildcard /usr/bin/meson) meson)
 export FUZZ_SECONDS
 
 .DEFAULT_GOAL := build
-.PHONY: build help test demo sim model fuzz bench tidy format coverage analyze install deb clean
+.PHONY: build help test e2e-openstack demo sim model fuzz bench tidy format coverage analyze install deb clean
 .NOTPARALLEL:
 
 build: ## build/cheops, after installing the Debian packages it needs (this is what plain `make` does)
@@ -13,11 +13,15 @@ build: ## build/cheops, after installing the Debian packages it needs (this is w
 	@scripts/build main cheops
 
 help: ## this list
-	@sed -n 's/^\([a-z0-9]*\):.* ## \(.*\)/\1\t\2/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z0-9-]*\):.* ## \(.*\)/\1\t\2/p' Makefile | expand -t 16
 
 test: ## everything: tidy, unit tests, sanitizers, fuzzing corpora, end to end
 	@scripts/deps test
 	@scripts/test
+
+e2e-openstack: ## real sites of OpenStack behind agents; installs them first, as root (docs/openstack.md)
+	@scripts/deps test
+	@scripts/test e2e-openstack
 
 demo: ## three sites on this machine, and what to try with them (docs/demo.md)
 	@scripts/deps demo
