@@ -1,0 +1,47 @@
+"""The plugin of OpenStackClient by itself: what it says of itself, and what it refuses."""
+import configparser
+import email
+import subprocess
+import tomllib
+
+import openstack_lab
+import pytest
+
+FOLDER = openstack_lab.ROOT / "clients" / "openstack"
+ABOUT = FOLDER / "cheops_osc-1.0.dist-info"
+
+
+def openstack(*words, env=None):
+    """The client at no site: it is not to come so far as to ask anybody."""
+    made = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONPATH": str(FOLDER), "LC_ALL": "C.UTF-8",
+            "OS_AUTH_URL": "http://127.0.0.1:1/v3", "OS_USERNAME": "x", "OS_PASSWORD": "x", "OS_PROJECT_NAME": "x",
+            "OS_USER_DOMAIN_NAME": "x", "OS_PROJECT_DOMAIN_NAME": "x", **(env or {})}
+    return subprocess.run(["openstack", *words], env=made, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_both_ways_to_install_it_say_the_same():
+    """pyproject.toml, for pip; and what lets Python find it where it is."""
+    project = tomllib.loads((FOLDER / "pyproject.toml").read_text())["project"]
+    about = email.message_from_string((ABOUT / "METADATA").read_text())
+    points = configparser.ConfigParser()
+    points.read(ABOUT / "entry_points.txt")
+    assert (about["Name"], about["Version"], about["Summary"]) == (project["name"], project["version"], project["description"])
+    assert {section: dict(points[section]) for section in points.sections()} == project["entry-points"]
+
+
+def test_help():
+    said = openstack("--help").stdout
+    assert "--scope <scope>, --os-scope <scope>" in said and "OS_SCOPE" in said
+
+
+@pytest.mark.parametrize("scope, why", [("Site1\nX-Evil: 1", "control character"), ("S" * 5000, "at most 4096 bytes")],
+                         ids=["two lines", "too long"])
+def test_what_cannot_be_sent_is_refused(scope, why):
+    for run in (openstack("--scope", scope, "server", "list"), openstack("server", "list", env={"OS_SCOPE": scope})):
+        assert run.returncode != 0 and why in run.stderr, run
+        assert "Traceback" not in run.stderr, run
+
+
+def test_an_empty_one_is_none():
+    run = openstack("--scope", "", "server", "list", env={"OS_SCOPE": "x\ny"})
+    assert "127.0.0.1:1" in run.stderr or "127.0.0.1', port=1" in run.stderr, run
