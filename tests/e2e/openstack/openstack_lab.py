@@ -25,7 +25,7 @@ for neighbour in (".", "wan"):
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / neighbour))
 
 import wan_lab  # noqa: E402
-from wan_lab import ROOT, Answer, wait_for  # noqa: E402, F401
+from wan_lab import CHEOPS, ROOT, Answer, wait_for  # noqa: E402, F401
 from wanlib.control import Control  # noqa: E402
 
 COMMANDS = ROOT / "lab" / "openstack"
@@ -168,6 +168,17 @@ class Lab(wan_lab.Lab):
             return Answer(connection.getresponse())
         finally:
             connection.close()
+
+    def listens(self, site, front):
+        """Does the service behind that front accept connections?"""
+        made = self.socket(site, socket.AF_INET)
+        try:
+            made.connect(("127.0.0.1", front + 20000))
+            return True
+        except OSError:
+            return False
+        finally:
+            made.close()
 
     # ---- OpenStack
 

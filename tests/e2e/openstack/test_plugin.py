@@ -45,3 +45,13 @@ def test_what_cannot_be_sent_is_refused(scope, why):
 def test_an_empty_one_is_none():
     run = openstack("--scope", "", "server", "list", env={"OS_SCOPE": "x\ny"})
     assert "127.0.0.1:1" in run.stderr or "127.0.0.1', port=1" in run.stderr, run
+
+
+def test_it_is_installed(tmp_path):
+    """`make install` has all of it: the client finds the plugin where that puts it."""
+    build = openstack_lab.CHEOPS.parent
+    run = subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--destdir", tmp_path], capture_output=True, text=True,
+                         check=False, timeout=120)
+    assert run.returncode == 0, run
+    [found] = tmp_path.rglob("cheops_osc.py")
+    assert "--scope <scope>" in openstack("--help", env={"PYTHONPATH": str(found.parent)}).stdout
