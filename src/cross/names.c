@@ -546,6 +546,15 @@ void cross_names_each(struct cross_names *names, const struct replica_id *contai
 		names->counters.damaged++;
 }
 
+bool cross_names_has(struct cross_names *names, const struct cross_claim *claim)
+{
+	struct claim_row row;
+	if (!is_sane(claim))
+		return false;
+	struct key key = key_of_claim(claim);
+	return names_get_claim(names, key_str(&key), &row);
+}
+
 int cross_names_entry(struct cross_names *names, struct replica_id container, struct str type, struct str name,
                       struct cross_entry_view *view)
 {

@@ -184,6 +184,9 @@ struct cross_claim_view {
 	site_id holder_site;
 };
 
+/* Has this site such a claim, in any state? One that is gone is there until the prime has freed the name. */
+bool cross_names_has(struct cross_names *names, const struct cross_claim *claim);
+
 /* Calls for each claim of this site, of one container or (NULL) all, until `each` returns false. */
 void cross_names_each(struct cross_names *names, const struct replica_id *container,
                       bool (*each)(void *context, const struct cross_claim_view *view), void *context);

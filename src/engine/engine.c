@@ -211,6 +211,7 @@ static void start_over(struct engine *engine)
 	engine_bringings_fail(engine, &err);
 	engine_hooks_doubt(engine);
 	engine_names_stop(engine);
+	engine->freeing = 0;
 	replica_free(engine->replica);
 	engine->replica = NULL;
 	engine->failure = (struct err){0};
@@ -286,6 +287,7 @@ static void flush(struct http_task *task)
 	}
 	engine_say_all(engine);
 	engine_waits_review(engine);
+	engine_names_freed(engine);
 	engine_hooks_pump(engine);
 	engine_figures_note(engine);
 	if (engine->replica)

@@ -151,6 +151,8 @@ struct ticket {
 	uint64_t blob_bytes;
 	bool has_blob;
 	struct emptying *emptying; /* contents.c; NULL: nothing is */
+	struct cross_claim frees;  /* the name that a child has no longer once this was accepted; "": none */
+	bool freeing;              /* that is waited for */
 	bool claims;               /* a name was asked for, and src/replica does not have it yet (names.c) */
 	/* what the service answered */
 	unsigned status;
@@ -367,6 +369,7 @@ struct engine {
 	struct replica *replica;
 	struct cross_children *children; /* with the replica, or NULL */
 	bool names_starting;
+	uint32_t freeing; /* tickets that wait for a name to be free */
 	struct http_timer names_timer;
 	struct http_loop *loop;
 	pthread_t thread;
@@ -604,8 +607,11 @@ void engine_names_timer(struct engine *engine);  /* after it */
 bool engine_names_ready(struct ticket *ticket, struct str name);
 void engine_names_answered(struct engine *engine, const struct cross_answer *answer);
 void engine_names_over(struct ticket *ticket);
-void engine_names_ran(struct run *run);   /* it was accepted, */
-void engine_names_ended(struct run *run); /* or not */
+/* It was accepted: is its answer to wait until the name is free that it leaves? */
+bool engine_names_frees(struct ticket *ticket);
+void engine_names_freed(struct engine *engine); /* after a commit: those that are */
+void engine_names_ran(struct run *run);         /* it was accepted, */
+void engine_names_ended(struct run *run);       /* or not */
 void engine_names_removed(struct engine *engine, site_id site);
 struct engine_child engine_child_look(struct engine *engine, struct arena *arena, struct replica_id child);
 void engine_names_count(const struct engine *engine, struct engine_figures *figures);

@@ -15,6 +15,8 @@
 
 #include <stdlib.h>
 
+enum { FREE_MS = 2000 };
+
 /* ---- Rows --------------------------------------------------------------------------------------------------------------- */
 
 static enum replica_table table_of(enum cross_table table)
@@ -211,6 +213,21 @@ static bool refuse(struct ticket *ticket, int code, site_id at, const struct err
 	return false;
 }
 
+/* A name that its child has, and will not once it is deleted, or renamed. */
+static void note_freed(struct ticket *ticket, struct str name)
+{
+	struct cross_claim_view view;
+	bool deletes = glue_operation_effect(ticket->match.operation) == GLUE_DELETE;
+	if ((name.length == 0 && !deletes) ||
+	    cross_children_look(ticket->engine->children, ticket->replicant, &view) != 0 ||
+	    str_equal(view.claim.name, name))
+		return;
+	struct str type = view.claim.type, had = view.claim.name;
+	ticket->frees = view.claim;
+	ticket->frees.type = str_make(arena_copy(&ticket->arena, type.at, type.length), type.length);
+	ticket->frees.name = str_make(arena_copy(&ticket->arena, had.at, had.length), had.length);
+}
+
 bool engine_names_ready(struct ticket *ticket, struct str name)
 {
 	struct engine *engine = ticket->engine;
@@ -220,6 +237,8 @@ bool engine_names_ready(struct ticket *ticket, struct str name)
 	                          .type = buf_str(&ticket->type),
 	                          .child = ticket->replicant,
 	                          .name = name};
+	if (engine->children && !creates)
+		note_freed(ticket, name);
 	if (!engine->children || name.length == 0 || (creates && !ticket->request.in_container))
 		return true;
 	/* The same request again: what became of it is known, or it waits behind the first. */
@@ -297,6 +316,55 @@ void engine_names_over(struct ticket *ticket)
 	ticket->claims = false;
 	cross_children_over(engine->children, ticket->replicant);
 	engine_changed(engine);
+}
+
+/* ---- What is left is free ---- */
+
+static bool is_held(struct ticket *ticket)
+{
+	return ticket->frees.name.length > 0 && ticket->engine->children &&
+	       cross_names_has(cross_children_names(ticket->engine->children), &ticket->frees);
+}
+
+static void end_freeing(struct ticket *ticket)
+{
+	ticket->freeing = false;
+	ticket->engine->freeing--;
+	engine_ticket_finish(ticket);
+}
+
+static void freeing_over(struct wait *wait)
+{
+	end_freeing((struct ticket *)((char *)wait - offsetof(struct ticket, wait)));
+}
+
+/* Who deletes and makes again, wherever, is not to be told that the name is taken: so the prime's word is waited for, where it can be expected. */
+bool engine_names_frees(struct ticket *ticket)
+{
+	struct engine *engine = ticket->engine;
+	struct cross_container list;
+	if (!ticket->accepted || !is_held(ticket) ||
+	    !cross_names_get(cross_children_names(engine->children), ticket->frees.container, &list))
+		return false;
+	if (list.sites[0].site != engine->options.self && !engine_reachable(engine, list.sites[0].site))
+		return false;
+	ticket->wait = (struct wait){.op = ticket->op, .answer = true, .over = freeing_over};
+	if (!engine_wait_start(engine, &ticket->wait, FREE_MS))
+		return false;
+	ticket->freeing = true;
+	engine->freeing++;
+	return true;
+}
+
+void engine_names_freed(struct engine *engine)
+{
+	for (struct ticket *ticket = engine->freeing > 0 ? engine->tickets : NULL, *next; ticket; ticket = next) {
+		next = ticket->next;
+		if (!ticket->freeing || is_held(ticket))
+			continue;
+		engine_wait_end(&ticket->wait);
+		end_freeing(ticket);
+	}
 }
 
 /* ---- What became of it ----------------------------------------------------------------------------------------------------------- */

@@ -199,7 +199,8 @@ void engine_ticket_answered(struct ticket *ticket)
 	ticket->durable = true;
 	engine_wait_end(&ticket->wait);
 	if (!ticket->accepted || !engine_ticket_waits(ticket)) {
-		engine_ticket_finish(ticket);
+		if (!engine_names_frees(ticket))
+			engine_ticket_finish(ticket);
 		return;
 	}
 	ticket->wait = (struct wait){.op = ticket->op, .until = ENGINE_ALL, .over = members_over};

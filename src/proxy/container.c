@@ -105,9 +105,7 @@ static int choose_one(struct proxy_exchange *exchange, const struct scope_plan *
 		if (candidate->place == PROXY_HERE || !has_site(exchange->resource->inside, candidate->id))
 			continue;
 		up |= !proxy_candidate_is_down(exchange, candidate);
-		struct scope_step *step = arena_new(&exchange->arena, struct scope_step);
-		*step = (struct scope_step){.op = SCOPE_ONE, .site = candidate->name, .site_index = candidate->place};
-		of[count++] = step;
+		of[count++] = proxy_step_at(exchange, candidate->place);
 	}
 	if (here && !up)
 		return 0;
@@ -177,8 +175,7 @@ int proxy_list_container(struct proxy_exchange *exchange)
 		uint32_t place = site_snapshot_find(sites, inside->sites[i]);
 		if (place == SCOPE_NO_INDEX || site_snapshot_is_removed(sites, inside->sites[i]))
 			continue;
-		struct scope_step *step = arena_new(&exchange->arena, struct scope_step);
-		*step = (struct scope_step){.op = SCOPE_ONE, .site = sites->places[place].name, .site_index = place};
+		const struct scope_step *step = proxy_step_at(exchange, place);
 		of[count++] = step;
 		if (place == PROXY_HERE) { /* it has the first word: what it says is here already */
 			of[count - 1] = of[0];
