@@ -158,6 +158,11 @@ uint32_t engine_members(struct engine *engine, struct replica_id id, site_id mem
 bool engine_container_find(struct engine *engine, const struct glue_match *match, const struct glue_request *asked,
                            struct engine_found *found);
 
+/* The same in its body, where the description has such a reference: may it have one, and does it? */
+bool engine_may_name_container(const struct glue_operation *operation);
+bool engine_container_in_body(struct engine *engine, const struct glue_match *match, struct str body,
+                              struct engine_found *found);
+
 /* The collection of a match in a form that is the same at all sites: with meta-ids for the replicas it is in. Any thread. */
 void engine_collection_put(struct engine *engine, const struct glue_match *match, struct buf *out);
 

@@ -62,3 +62,26 @@ bool engine_container_find(struct engine *engine, const struct glue_match *match
 	buf_free(&unused);
 	return looking.known;
 }
+
+bool engine_may_name_container(const struct glue_operation *operation)
+{
+	for (uint32_t i = 0; i < glue_relations_count(operation); i++) {
+		const struct glue_relation *relation = glue_relation_at(operation, i);
+		if (relation->kind == GLUE_CONTAINED && relation->where == GLUE_IN_BODY)
+			return true;
+	}
+	return false;
+}
+
+bool engine_container_in_body(struct engine *engine, const struct glue_match *match, struct str body,
+                              struct engine_found *found)
+{
+	struct looking looking = {.to = {engine, {.service = match->service_name}}, .found = found};
+	struct glue_replacer replacer = {&looking, look_at_place};
+	const struct glue_places *places = glue_request_places(match->operation);
+	struct buf unused = {0};
+	if (places)
+		engine_splice(places, &replacer, body, &unused);
+	buf_free(&unused);
+	return looking.known;
+}

@@ -23,20 +23,33 @@ static bool makes_item(const struct proxy_resource *resource)
 	       (resource->match.operation && glue_operation_creates(resource->match.operation));
 }
 
-void proxy_find_container(struct proxy_exchange *exchange)
+static void be_inside(struct proxy_exchange *exchange, const struct engine_found *found)
 {
 	struct proxy_resource *resource = exchange->resource;
-	struct engine *engine = exchange->proxy->shared->engine;
-	struct engine_found found;
-	if (!engine_has_any(engine) || !engine_container_find(engine, &resource->match, &resource->asked, &found))
-		return;
-	if (found.deleted || found.local_id_bytes == 0) /* it is gone, or not here yet: for the service it is not there */
+	if (found->deleted || found->local_id_bytes == 0) /* it is gone, or not here yet: for the service it is not there */
 		return;
 	struct proxy_inside *inside = arena_new(&exchange->arena, struct proxy_inside);
-	inside->id = found.id;
-	inside->sites_count = engine_members(engine, found.id, inside->sites);
+	inside->id = found->id;
+	inside->sites_count = engine_members(exchange->proxy->shared->engine, found->id, inside->sites);
 	resource->inside = inside->sites_count > 0 ? inside : NULL;
 	resource->child = resource->inside && !resource->known && !resource->match.needs_body && makes_item(resource);
+}
+
+void proxy_find_container(struct proxy_exchange *exchange)
+{
+	const struct proxy_resource *resource = exchange->resource;
+	struct engine *engine = exchange->proxy->shared->engine;
+	struct engine_found found;
+	if (engine_has_any(engine) && engine_container_find(engine, &resource->match, &resource->asked, &found))
+		be_inside(exchange, &found);
+}
+
+bool proxy_may_name_container(const struct proxy_exchange *exchange)
+{
+	const struct proxy_resource *resource = exchange->resource;
+	return resource && exchange->has_body && !resource->inside && !resource->known && !resource->match.needs_body &&
+	       makes_item(resource) && engine_has_any(exchange->proxy->shared->engine) &&
+	       engine_may_name_container(resource->match.operation);
 }
 
 static bool has_site(const struct proxy_inside *inside, site_id site)
@@ -142,6 +155,28 @@ uint32_t proxy_child_holders(const struct proxy_exchange *exchange, site_id *hol
 	if (count == 0)
 		holders[count++] = sites->places[PROXY_HERE].id;
 	return count;
+}
+
+/* ---- By the body ------------------------------------------------------------------------------------------------- */
+
+/* It is to run here, and its body is read. What is in no container runs as it would have. */
+void proxy_decide_container(struct proxy_exchange *exchange)
+{
+	const struct scope_step here = {.op = SCOPE_ONE, .site = exchange->state->config->site, .site_index = PROXY_HERE};
+	const struct scope_plan local = {.service = exchange->service->name, .at = here.site, .root = &here};
+	struct proxy_resource *resource = exchange->resource;
+	struct engine_found found;
+	if (engine_container_in_body(exchange->proxy->shared->engine, &resource->match, buf_str(&exchange->body), &found))
+		be_inside(exchange, &found);
+	bool spans = resource->copies && resource->copies->op == SCOPE_SPAN_OF;
+	if (spans && glue_type_cross(resource->match.type)->strategy != GLUE_INDIVISIBLE)
+		resource->child = false;
+	if (resource->child && check_sites(exchange, resource->copies ? resource->copies : &here) != 0)
+		return;
+	if (proxy_operate(exchange))
+		return;
+	proxy_trial_new(exchange, &local);
+	proxy_trial_go(exchange, resource->head, &exchange->body);
 }
 
 /* ---- Lists --------------------------------------------------------------------------------------------------------------------- */

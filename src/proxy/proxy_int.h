@@ -546,6 +546,9 @@ void proxy_list_spread(struct proxy_exchange *exchange, const struct http_head *
 /* container.c */
 /* Sets `inside` and `child` of the resource. */
 void proxy_find_container(struct proxy_exchange *exchange);
+/* Only its body says whether it makes something in one; and what then becomes of it. */
+bool proxy_may_name_container(const struct proxy_exchange *exchange);
+void proxy_decide_container(struct proxy_exchange *exchange);
 /* Where a child is made, by the scope. 0, or it was answered. */
 int proxy_choose_child(struct proxy_exchange *exchange);
 /* Who holds a child that is made here; returns how many, at most LIMIT_REPLICA_MEMBERS. */

@@ -311,12 +311,14 @@ static void keep_head(struct proxy_exchange *exchange, struct http_head *head)
 static void start_operation(struct proxy_exchange *exchange, struct http_head *head)
 {
 	bool by_body = exchange->resource->match.needs_body;
-	void (*go)(struct proxy_exchange *) = by_body ? proxy_decide : submit;
+	bool may_be_child =
+		!by_body && proxy_may_name_container(exchange) && is_json(exchange->resource->asked.content_type);
+	void (*go)(struct proxy_exchange *) = by_body ? proxy_decide : may_be_child ? proxy_decide_container : submit;
 	if (is_unreadable(exchange)) {
 		refuse_unreadable(exchange);
 		return;
 	}
-	if (by_body)
+	if (by_body || may_be_child)
 		proxy_decide_keep(exchange, head);
 	keep_head(exchange, head);
 	if (!exchange->has_body || exchange->request.complete) {
@@ -379,6 +381,7 @@ int proxy_replicate(struct proxy_exchange *exchange, struct http_head *head)
 	if (!resource || exchange->peer || exchange->trial)
 		return 0;
 	bool by_body = resource->match.needs_body && (resource->known || resource->copies);
+	by_body = by_body || (proxy_may_name_container(exchange) && is_json(resource->asked.content_type));
 	if (!by_body && !is_for_copies(exchange))
 		return 0;
 	if (!by_body && !proxy_is_operation(exchange) && !makes_one(resource))
