@@ -113,6 +113,11 @@ int cross_has_field(struct str body, const struct cross_fields *fields, bool *ha
 int cross_restore_body(struct str whole, struct str part, const struct cross_fields *fields, struct buf *out,
                        struct err *err);
 
+/* The body, with each field that it has not and `whole` has as that has it. Errors as above; ERR_INVALID as well where something else
+ * than an object is in the way. */
+int cross_fill_body(struct str body, struct str whole, const struct cross_fields *fields, struct buf *out,
+                    struct err *err);
+
 /* What a header `Cheops-Divide` says (header.c), for the body of its request. Three forms:
  *
  *   Site1=4 Site2=2              parts of the first divided field that the body has, which they have to add up to. Where there are

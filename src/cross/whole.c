@@ -44,3 +44,33 @@ int cross_restore_body(struct str whole, struct str part, const struct cross_fie
 	buf_put(out, str_make(part.at + copied, part.length - copied));
 	return 0;
 }
+
+/* One after the other: each makes other places of those that follow. */
+int cross_fill_body(struct str body, struct str whole, const struct cross_fields *fields, struct buf *out,
+                    struct err *err)
+{
+	struct cross_place given[LIMIT_CROSS_FIELDS], place;
+	struct buf filled = {0};
+	int code = cross_find(whole, fields, given, err);
+	buf_put(&filled, body);
+	for (uint32_t i = 0; code == 0 && i < fields->count; i++) {
+		struct cross_fields one = {&fields->pointers[i], 1};
+		struct buf next = {0};
+		code = cross_find(buf_str(&filled), &one, &place, err);
+		if (code || place.found || !given[i].found || given[i].is_null)
+			continue;
+		if (!place.addable) {
+			code = err_set(err, ERR_INVALID, TEXT_NAME_FMT " cannot be put into the body: something else is in its way",
+			               TEXT_NAME(fields->pointers[i]));
+			continue;
+		}
+		cross_insert(buf_str(&filled), fields->pointers[i], &place, str_make(whole.at + given[i].at, given[i].length),
+		             &next);
+		buf_free(&filled);
+		filled = next;
+	}
+	if (code == 0)
+		buf_put(out, buf_str(&filled));
+	buf_free(&filled);
+	return code;
+}

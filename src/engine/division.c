@@ -76,6 +76,14 @@ static void find_divided(struct arena *arena, const struct glue_match *match, st
 	add_pointers(divided, arena, object, own, count);
 }
 
+uint32_t engine_division_pointers(struct arena *arena, const struct glue_match *match, struct str *pointers)
+{
+	struct divided divided;
+	find_divided(arena, match, &divided);
+	memcpy(pointers, divided.pointers, divided.fields.count * sizeof(*pointers));
+	return divided.fields.count;
+}
+
 /* ---- As it travels --------------------------------------------------------------------------------------------------- */
 
 static void put_field(struct buf *fields, const struct cross_division *division, bool relative)
@@ -261,6 +269,10 @@ static int choose(struct ticket *ticket, const struct divided *divided, struct s
 	struct cross_site sites[LIMIT_REPLICA_MEMBERS];
 	struct str tags[LIMIT_REPLICA_MEMBERS], weight = glue_type_cross(ticket->match.type)->weight;
 	bool makes = ticket->request.members_count > 0;
+	if (ticket->request.division) {
+		*division = *ticket->request.division;
+		return 0;
+	}
 	if (!makes && !find_present(ticket, division))
 		return err_set(err, ERR_NOT_FOUND, "it is not known here over which sites it lies");
 	uint32_t count = find_sites(ticket, makes ? NULL : division, sites, tags);
@@ -326,8 +338,12 @@ bool engine_division_choose(struct ticket *ticket, struct str body, bool conditi
 	if (cross_has_field(body, &divided->fields, &has, &err) != 0)
 		return refuse(ticket, 400, &err);
 	enum glue_effect effect = glue_operation_effect(ticket->match.operation);
+	if (!has && effect == GLUE_ASSIGN && (asked || request->division) && !ticket->whole) {
+		engine_division_read(ticket);
+		return false;
+	}
 	if (!has && effect != GLUE_CREATE && effect != GLUE_REPLACE)
-		return !asked || refuse_header(ticket, "nothing of what is divided is in the body; send that, too, as a whole");
+		return !asked || refuse_header(ticket, "nothing of what is divided is in the body, or in its parts");
 	if (choose(ticket, divided, body, asked ? &header : NULL, &division, &err) != 0 ||
 	    try_body(divided, body, &division, &err) != 0)
 		return refuse(ticket, err.code == ERR_NOT_FOUND ? 404 : 400, &err);

@@ -20,6 +20,7 @@
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
+#include "cross/cross.h"
 #include "engine/hooks.h"
 #include "glue/glue.h"
 #include "http/http.h"
@@ -269,6 +270,8 @@ struct engine_request {
 	struct replica_id replicant;
 	bool in_container; /* what is made is a child of: */
 	struct replica_id container;
+	const struct cross_division
+		*division;  /* of what is divided: instead of what the request says; NULL: as that does */
 	struct str key; /* Idempotency-Key; "" without one */
 	/* In the loop of the request, once; slices live until it returns. */
 	struct http_loop *loop;
@@ -278,5 +281,17 @@ struct engine_request {
 
 /* Everything is copied, except for the spool. Any thread; the owner's of the spool. */
 void engine_submit(struct engine *engine, const struct engine_request *request);
+
+/* What is divided is divided anew: an operation sets the whole that its members have now, with this division. All of them are read
+ * first: if one is away, or has not settled what the others have, nothing is done (503). Any thread; the answer is as that to a PATCH. */
+struct engine_redivision {
+	struct replica_id replicant;
+	const struct cross_division *division;
+	struct http_loop *loop;
+	void (*done)(void *context, const struct engine_answer *answer);
+	void *context;
+};
+
+void engine_redivide(struct engine *engine, const struct engine_redivision *redivision);
 
 #endif

@@ -145,6 +145,7 @@ struct ticket {
 	bool answered; /* and was done with it */
 	bool accepted; /* and did it */
 	bool durable;  /* and that is on disk: it waits for others */
+	bool whole;    /* its body has the whole of what is divided (division.c) */
 	struct reading *reading;
 	struct engine_spool *spool; /* the body becomes a blob; NULL: it does not, or is one already */
 	uint8_t blob[ENGINE_BLOB_BYTES];
@@ -582,6 +583,8 @@ void engine_ticket_first(const struct ticket *ticket, struct run *run);
 /* To be told instead of an answer; it is still to be finished. */
 __attribute__((format(printf, 4, 5))) void engine_ticket_refuse(struct ticket *ticket, unsigned status,
                                                                 const char *problem, const char *format, ...);
+/* From its request on, once more. */
+void engine_ticket_begin(struct ticket *ticket);
 /* Its name is its own: goes on to the body, and then */
 void engine_ticket_continue(struct ticket *ticket);
 /* hands it to src/replica. */
@@ -718,8 +721,13 @@ struct run_question {
 void engine_run_ask(struct run *run, const struct run_question *question);
 
 /* division.c: what is divisible. */
-/* How a user's operation is divided: a field for its head, where it is. `body` is as it travels. False: it was refused. */
+/* How a user's operation is divided: a field for its head, where it is. `body` is as it travels. False: it was refused; or the whole
+ * is read first, and the ticket begins again when that is known. */
 bool engine_division_choose(struct ticket *ticket, struct str body, bool conditional, struct buf *fields);
+/* Where in its body what is divided would be, if it sets something: at most LIMIT_CROSS_FIELDS. */
+uint32_t engine_division_pointers(struct arena *arena, const struct glue_match *match, struct str *pointers);
+/* redivide.c: the whole of what is divided is read, and put into the body; then it begins again, or is refused. */
+void engine_division_read(struct ticket *ticket);
 /* The body becomes the part of this site, where the operation is divided. */
 int engine_division_part(struct run *run, struct str *body, struct err *err);
 /* It ran here, or not: what it says of later divisions. */

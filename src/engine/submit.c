@@ -503,6 +503,24 @@ static struct str name_within(const struct ticket *ticket, const struct reading 
 	return id.length > 0 ? id : buf_str(&reading->id);
 }
 
+void engine_ticket_begin(struct ticket *ticket)
+{
+	struct engine *engine = ticket->engine;
+	reading_free(ticket->reading);
+	buf_clear(&ticket->type);
+	engine_setup_drop(ticket->setup);
+	ticket->setup = NULL;
+	struct reading *reading = ticket->reading = calloc(1, sizeof(*reading));
+	CHECK(reading);
+	if (!engine->replica)
+		engine_ticket_refuse(ticket, 503, "store-failed", "the store of this agent cannot be used; see its log");
+	else if (read_request(ticket, reading) && translate(ticket, reading) && engine_contents_ready(ticket) &&
+	         engine_names_ready(ticket, name_within(ticket, reading)) &&
+	         engine_body_ready(ticket, buf_str(&reading->body)))
+		engine_ticket_go(ticket);
+	finish_refused(ticket);
+}
+
 /* In the engine's thread. */
 static void take(struct http_task *task)
 {
@@ -516,17 +534,9 @@ static void take(struct http_task *task)
 	struct str fields = ticket->request.fields, prefer;
 	while (engine_field_next(&fields, STR("prefer"), &prefer)) /* a list may be said in several lines */
 		engine_prefer_read(prefer, &ticket->preference);
-	struct reading *reading = ticket->reading = calloc(1, sizeof(*reading));
-	CHECK(reading);
 	ticket->spool = ticket->request.spool;
 	ticket->replicant = ticket->request.members_count > 0 ? engine_id_make() : ticket->request.replicant;
-	if (!engine->replica)
-		engine_ticket_refuse(ticket, 503, "store-failed", "the store of this agent cannot be used; see its log");
-	else if (read_request(ticket, reading) && translate(ticket, reading) && engine_contents_ready(ticket) &&
-	         engine_names_ready(ticket, name_within(ticket, reading)) &&
-	         engine_body_ready(ticket, buf_str(&reading->body)))
-		engine_ticket_go(ticket);
-	finish_refused(ticket);
+	engine_ticket_begin(ticket);
 }
 
 static struct str copy(struct arena *arena, struct str text)
@@ -557,6 +567,11 @@ void engine_submit(struct engine *engine, const struct engine_request *request)
 	ticket->request.body = copy(&ticket->arena, request->body);
 	ticket->request.scope = copy(&ticket->arena, request->scope);
 	ticket->request.key = copy(&ticket->arena, request->key);
+	if (request->division) {
+		struct cross_division *division = arena_new(&ticket->arena, struct cross_division);
+		*division = *request->division;
+		ticket->request.division = division;
+	}
 	ticket->request.members = copy_sites(&ticket->arena, request->members, request->members_count);
 	ticket->request.holders = copy_sites(&ticket->arena, request->holders, request->holders_count);
 	ticket->task = (struct http_task){.run = take};

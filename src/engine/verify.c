@@ -263,6 +263,9 @@ static void judge(struct verify *verify)
 	struct engine_member_verdict *members = arena_array(&verify->arena, struct engine_member_verdict, count);
 	for (uint32_t i = 0; i < count; i++)
 		readings[i] = verify->asked[i].reading;
+	struct engine_reading *read = arena_array(&verify->arena, struct engine_reading, count);
+	memcpy(read, readings, count * sizeof(*read));
+	verify->verified.readings = read;
 	const struct str *own = NULL;
 	uint32_t own_count = 0;
 	if (verify->view.span == REPLICA_DIVIDED && verify->copying.match.type)

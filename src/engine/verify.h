@@ -138,7 +138,8 @@ struct engine_verified {
 	const struct replica_view *view;
 	const struct engine_member_verdict *members;
 	uint32_t members_count;
-	site_id reference; /* what was compared with; 0: there was no copy to compare with */
+	const struct engine_reading *readings; /* of each: what it was judged by, as it was read */
+	site_id reference;                     /* what was compared with; 0: there was no copy to compare with */
 	bool tie;
 	const struct str *not_compared; /* facets that cannot be: those that no request reads, or sets as a whole */
 	uint32_t not_compared_count;

@@ -1,4 +1,5 @@
 """`%` on what is divisible: each site has a part, and the parts always add up."""
+import mesh_maker
 import pytest
 from demo_process import ask, wait_for
 from pool_lab import PoolLab
@@ -103,8 +104,32 @@ def test_an_update_of_something_else_leaves_the_parts_alone(lab):
     assert lab[2].ask("PATCH", path, {"label": "me"}, Prefer="wait=60").status == 200
     assert (lab.parts("other"), lab.parts("other", "hosts")) == before
     assert lab.parts("other", "label") == ["me"] * 3
-    refused = lab[2].ask("PATCH", path, {"label": "me"}, Cheops_Divide="evenly")
-    assert refused.status == 400 and refused.problem["type"] == "bad-division"
+
+
+def test_what_is_there_is_divided_anew(lab):
+    """The header alone: the whole is what the sites have."""
+    path = lab.make("anew", size=10, hosts=["a", "b", "c"])
+    assert lab[3].ask("POST", path + "/grow", {"by": 6}, Prefer="wait=60").status == 200
+    lab.settled(path)
+    answer = lab[2].ask("PATCH", path, {"label": "me"}, Cheops_Divide="weights; Site1=2 Site2=1 Site3=1", Prefer="wait=60")
+    assert (answer.status, answer.json["size"], sorted(answer.json["hosts"])) == (200, 16, ["a", "b", "c"]), answer
+    assert lab.parts("anew") == [8, 4, 4] and lab.parts("anew", "label") == ["me"] * 3
+    assert sorted(sum(lab.parts("anew", "hosts"), [])) == ["a", "b", "c"]
+    lab.settled(path)
+    assert lab[1].ask("PATCH", path, {}, Cheops_Divide="Site1=0 Site2=15 Site3=1", Prefer="wait=60").status == 200
+    assert lab.parts("anew") == [0, 15, 1]
+    lab.settled(path)
+    refused = lab[1].ask("PATCH", path, {}, Cheops_Divide="Site1=0 Site2=15 Site3=2")
+    assert refused.status == 400 and "`/size` is 16" in refused.json["detail"]
+    lab[3].kill()
+    try:
+        refused = lab[1].ask("PATCH", path, {}, Cheops_Divide="evenly")
+        assert refused.status == 503 and "Site3" in refused.json["detail"], refused
+    finally:
+        lab[3].start()
+    mesh_maker.wait_present(lab.sites)
+    lab.settled(path)
+    assert lab.parts("anew") == [0, 15, 1]
 
 
 def test_changes_by_so_much_are_divided_and_lose_nothing(lab):

@@ -56,12 +56,37 @@ static void what_is_named_is_found(void **state)
 	has("size=1", ERR_INVALID, false);
 }
 
+static void filled(const char *body, const char *whole, const char *expected)
+{
+	struct buf out = {0};
+	assert_int_equal(cross_fill_body(str_of(body), str_of(whole), &fields, &out, NULL), 0);
+	assert_string_equal(buf_c(&out), expected);
+	buf_free(&out);
+}
+
+static void what_a_body_lacks_is_put_into_it(void **state)
+{
+	(void)state;
+	filled("{}", "{\"size\":7,\"a\":{\"hosts\":[1]}}", "{\"size\":7,\"a\":{\"hosts\":[1]}}");
+	filled("{\"x\":1}", "{\"size\":7}", "{\"x\":1,\"size\":7}");
+	filled("{\"size\":9,\"a\":{}}", "{\"size\":7,\"a\":{\"hosts\":[]}}", "{\"size\":9,\"a\":{\"hosts\":[]}}");
+	filled("{\"a\":{\"b\":1}}", "{\"size\":null,\"a\":{\"hosts\":[2]}}", "{\"a\":{\"b\":1,\"hosts\":[2]}}");
+	struct buf out = {0};
+	struct err err = {0};
+	assert_int_equal(cross_fill_body(STR("{\"a\":3}"), STR("{\"a\":{\"hosts\":[]}}"), &fields, &out, &err),
+	                 ERR_INVALID);
+	assert_string_equal(err.text, "`/a/hosts` cannot be put into the body: something else is in its way");
+	assert_int_equal(out.length, 0);
+	buf_free(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_whole_comes_back_where_both_have_it),
 		cmocka_unit_test(what_is_no_answer_stays),
 		cmocka_unit_test(what_is_named_is_found),
+		cmocka_unit_test(what_a_body_lacks_is_put_into_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
