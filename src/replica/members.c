@@ -198,6 +198,14 @@ static void caught_up(struct replicant *r, uint32_t from)
 	r->members[from].behind = false;
 }
 
+bool members_is_removed(const struct replica *replica, site_id site)
+{
+	for (uint32_t i = 0; i < replica->removed_count; i++)
+		if (replica->removed[i] == site)
+			return true;
+	return false;
+}
+
 bool members_take(struct replica *replica, struct replicant *r, uint32_t from, struct reader *reader, uint32_t count,
                   struct lens *lens)
 {
@@ -218,7 +226,8 @@ bool members_take(struct replica *replica, struct replicant *r, uint32_t from, s
 			r->members[member].behind = r->kind != REPLICANT_LEFT;
 			grew = true;
 		}
-		grew |= members_mark(replica, r, member, list[i].flags);
+		bool removed = members_is_removed(replica, list[i].site) && member != r->self;
+		grew |= members_mark(replica, r, member, (uint8_t)(list[i].flags | (removed ? MEMBER_REMOVED : 0)));
 		lens->to[i] = (uint8_t)member;
 		lens->same &= member == i;
 	}

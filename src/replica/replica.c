@@ -277,6 +277,7 @@ void replica_free(struct replica *replica)
 	free(replica->waiters);
 	free(replica->running);
 	free(replica->slots);
+	free(replica->removed);
 	buf_free(&replica->key);
 	buf_free(&replica->row);
 	free(replica);
@@ -418,6 +419,11 @@ void replica_site_removed(struct replica *replica, site_id site, struct replica_
 	struct ids ids = {0};
 	if (!enter(replica, now))
 		return;
+	if (!members_is_removed(replica, site)) {
+		replica->removed = replica_grow(replica->removed, &replica->removed_capacity, replica->removed_count + 1,
+		                                sizeof(*replica->removed));
+		replica->removed[replica->removed_count++] = site;
+	}
 	if (replica->host.scan(replica->host.context, REPLICA_REPLICANTS, STR(""), STR(""), collect_id, &ids) != 0)
 		replica->broken = true;
 	for (uint32_t i = 0; i < ids.count && !replica->broken; i++) {

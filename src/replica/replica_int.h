@@ -435,6 +435,8 @@ struct replica {
 	struct replica_id *slots; /* replicants that wait for others to have run */
 	uint32_t slots_count, slots_capacity;
 	uint64_t expire_us;
+	site_id *removed; /* from the mesh, since this process began: what is heard later may still speak of them */
+	uint32_t removed_count, removed_capacity;
 	struct loan *loans;
 	uint32_t loans_made;
 	struct buf key, row; /* of use within one function */
@@ -661,6 +663,7 @@ bool members_mark(struct replica *replica, struct replicant *r, uint32_t member,
 void members_changed(struct replica *replica, struct replicant *r);
 /* The one whose members are to change; or why they cannot. */
 int members_find(struct replica *replica, struct replica_id id, struct replicant **r, struct err *err);
+bool members_is_removed(const struct replica *replica, site_id site); /* from the mesh */
 void members_put(struct buf *out, const struct replicant *r);
 uint32_t members_add(struct replicant *r, site_id site);
 void members_remove(struct replica *replica, struct replicant *r, uint32_t member);

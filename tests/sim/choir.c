@@ -99,6 +99,8 @@ static void on_receive(void *context, uint32_t node, uint32_t from, struct str b
 	struct choir_site *it = &choir->sites[node];
 	if (choir->options.trace)
 		choir_tell(choir, CHOIR_NOBODY, "s%" PRIu32 " hears s%" PRIu32 ", %zu bytes", node, from, bytes.length);
+	if (choir->sites[from].removed && choir_has_heard(choir, it))
+		return; /* nobody lets it in any more */
 	choir_note_clock(choir, it, bytes);
 	choir_weak_hears(choir, it, bytes);
 	choir_enter(it);
@@ -149,6 +151,8 @@ static void on_act(void *context, uint64_t what)
 			choir_late(choir, number);
 		break;
 	case CHOIR_ACT_MEMBERS: choir_change(choir, number); break;
+	case CHOIR_ACT_REMOVE: choir_remove_site(choir, number); break;
+	case CHOIR_ACT_HEAR: choir_hear_of_removal(choir, &choir->sites[number]); break;
 	}
 }
 
@@ -167,6 +171,11 @@ void choir_init(struct choir *choir, const struct choir_options *options)
 {
 	CHECK(options->sites >= 2 && options->sites <= CHOIR_SITES);
 	*choir = (struct choir){.options = *options, .violation_of = CHOIR_NOBODY};
+	if (options->removal) {
+		choir->options.weak = choir->options.losing_deletes = false;
+		choir->options.types &= ~(1u << CHOIR_SERVER);
+		choir->options.types |= choir->options.types == 0 ? 1u << CHOIR_FILE : 0;
+	}
 	struct sim_plan_options plan = {.seed = options->seed, .sites = options->sites, .faults = options->faults};
 	plan.kinds = options->kinds;
 	plan.to_us = (uint64_t)options->steps * CHOIR_STEP_US;
@@ -186,6 +195,7 @@ void choir_init(struct choir *choir, const struct choir_options *options)
 	sim_init(&choir->sim, &network, client);
 	choir_plan_users(choir);
 	choir_plan_members(choir);
+	choir_plan_removal(choir);
 	for (uint32_t i = 0; i < choir->actions_count; i++)
 		choir->actions[i].skipped = !sim_list_has(&options->keep_actions, i);
 }

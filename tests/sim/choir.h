@@ -61,6 +61,7 @@ struct choir_options {
 	bool members;        /* come and go */
 	bool placed;         /* some lie at some of their members only */
 	bool found;          /* some were there before, and are adopted (choir_found.c) */
+	bool removal;        /* a site is removed from the mesh */
 	bool trace;
 	uint32_t story; /* of this replicant everything is told; CHOIR_NOBODY: of none */
 	enum choir_mutation mutation;
@@ -231,6 +232,8 @@ struct choir_site {
 	uint32_t deeds_count, deeds_capacity;
 	bool commit_asked;
 	uint32_t generation;
+	bool removed;             /* from the mesh: it does not come back */
+	uint64_t hears_us;        /* when it hears that another one was; 0: never */
 	uint32_t crash_at_commit; /* 0: no; 1: before it is durable; n: after n - 2 of the deeds */
 	uint64_t crash_by_us;
 	/* surroundings */
@@ -284,6 +287,7 @@ struct choir {
 	uint32_t actions_count;
 	struct choir_replicant *replicants;
 	uint32_t replicants_count;
+	uint32_t victim; /* the site that will be removed; CHOIR_NOBODY */
 	struct choir_change_of *changes;
 	uint32_t changes_count, changes_planned;
 	struct choir_token *tokens;
@@ -330,6 +334,8 @@ enum choir_act {
 	CHOIR_ACT_FETCH,
 	CHOIR_ACT_LATE,
 	CHOIR_ACT_MEMBERS,
+	CHOIR_ACT_REMOVE,
+	CHOIR_ACT_HEAR, /* of that */
 };
 
 void choir_at(struct choir *choir, uint64_t at_us, enum choir_act act, uint32_t number);
@@ -405,6 +411,15 @@ uint32_t choir_members_now(struct choir *choir, const struct choir_replicant *of
 uint32_t choir_witnesses_at(struct choir_site *it, const struct choir_replicant *of); /* as that site sees it */
 /* As whoever has it sees it. */
 uint32_t choir_witnesses_now(struct choir *choir, const struct choir_replicant *of);
+
+/* choir_removal.c */
+void choir_plan_removal(struct choir *choir);
+void choir_remove_site(struct choir *choir, uint32_t number);
+bool choir_has_heard(const struct choir *choir, const struct choir_site *it); /* of it */
+void choir_hear_of_removal(struct choir *choir, struct choir_site *it);
+/* It is to be created at a site of which that one has heard that it was removed: the data plane knows no such site. */
+bool choir_knows_better(const struct choir *choir, const struct choir_site *it, const struct choir_action *action);
+bool choir_is_lost_with_its_site(struct choir *choir, const struct choir_replicant *of);
 
 /* choir_given.c */
 void choir_check_given(struct choir *choir, const struct choir_site *it, const struct choir_replicant *of,

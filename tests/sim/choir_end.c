@@ -247,7 +247,7 @@ static bool check_mapping(const struct lack *lack, struct choir_site *it, const 
 	struct choir *choir = lack->choir;
 	bool leaving;
 	uint32_t members = choir_members_now(choir, of, &leaving);
-	if (!choir->options.members && view->members_count != of->members_count)
+	if (!choir->options.members && !choir->options.removal && view->members_count != of->members_count)
 		return lacks(lack, of->number, "s%" PRIu32 " knows %" PRIu32 " members", it->number, view->members_count);
 	if (view->members_count != (uint32_t)__builtin_popcount(members))
 		return lacks(lack, of->number, "s%" PRIu32 " knows %" PRIu32 " members, and others do not", it->number,
@@ -304,6 +304,18 @@ static bool was_created(const struct choir_replicant *of)
 	return false;
 }
 
+static bool has_left(struct choir_site *it, const struct choir_replicant *of)
+{
+	struct arena arena;
+	struct replica_view view;
+	int64_t *before = sim_alloc_account(&it->bytes);
+	arena_init(&arena, 0);
+	bool left = replica_look(it->replica, &arena, of->id, &view) != 0 || view.left;
+	arena_free(&arena);
+	sim_alloc_account(before);
+	return left;
+}
+
 /* One that left, or was to be added and never was. */
 static bool check_stranger(const struct lack *lack, struct choir_site *it, const struct choir_replicant *of)
 {
@@ -329,7 +341,7 @@ static bool check_witness(const struct lack *lack, const struct choir_site *it, 
 		struct standing standing;
 		uint32_t members;
 		struct choir_site *other = &lack->choir->sites[of->members[i]];
-		if (witnesses >> other->number & 1)
+		if (witnesses >> other->number & 1 || other->removed)
 			continue;
 		item_of(other, of->number, &count);
 		/* Who left may have kept what it had. */
@@ -355,6 +367,8 @@ static bool check_replicant(const struct lack *lack, const struct choir_replican
 		return lacks(lack, of->number, "a witness is none any more, and nobody asked for that");
 	for (uint32_t i = 0; i < of->members_count; i++) {
 		struct choir_site *it = &choir->sites[of->members[i]];
+		if (it->removed)
+			continue;
 		if (members != 0 && !(members >> it->number & 1)) {
 			if (!check_stranger(lack, it, of))
 				return false;
@@ -366,7 +380,12 @@ static bool check_replicant(const struct lack *lack, const struct choir_replican
 			continue;
 		}
 		if (members == 0 && of->kept >> it->number & 1)
-			continue; /* it left with what it had */
+			continue;                                                     /* it left with what it had */
+		if (members == 0 && choir->options.removal && has_left(it, of)) { /* to the one that was removed */
+			if (!is_left_alone(choir, it, of) && !check_stranger(lack, it, of))
+				return false;
+			continue;
+		}
 		struct standing standing = {0};
 		struct arena arena;
 		struct replica_view view;
@@ -383,7 +402,9 @@ static bool check_replicant(const struct lack *lack, const struct choir_replican
 		struct choir_item *item = item_of(it, of->number, &count);
 		if (witness && item)
 			right = lacks(lack, of->number, "s%" PRIu32 " has it, and is a witness", it->number);
-		else if (witness && !check_witness(lack, it, of, live))
+		else if (live && choir_is_lost_with_its_site(choir, of) && view.prime != 0)
+			right = lacks(lack, of->number, "s%" PRIu32 " does not know that nobody holds it", it->number);
+		else if (witness && !choir_is_lost_with_its_site(choir, of) && !check_witness(lack, it, of, live))
 			right = false;
 		else if (!created && status == 0)
 			right = lacks(lack, of->number, "s%" PRIu32 " knows it, and it was never created", it->number);
@@ -451,6 +472,8 @@ static bool check_left_over(const struct lack *lack, const bool *exceptions)
 	struct choir *choir = lack->choir;
 	for (uint32_t i = 0; i < choir->options.sites; i++) {
 		struct choir_site *it = &choir->sites[i];
+		if (it->removed)
+			continue;
 		if (it->rows.tables[REPLICA_OUTBOX].count > 0)
 			return lacks(lack, CHOIR_NOBODY, "s%" PRIu32 " has %" PRIu32 " rows in its outbox", i,
 			             it->rows.tables[REPLICA_OUTBOX].count);
@@ -520,6 +543,7 @@ static void check_gone(struct choir *choir, struct choir_site *it, enum replica_
 		if (at < operations->count && memcmp(operations->rows[at]->bytes, id.bytes, sizeof(id.bytes)) == 0)
 			continue;
 		if (number != CHOIR_NOBODY && !choir->replicants[number].weak && !choir->replicants[number].conflict &&
+		    !choir_is_lost_with_its_site(choir, &choir->replicants[number]) &&
 		    is_deleted(choir, &choir->replicants[number]))
 			choir_violation(choir, number, "s%" PRIu32 " still remembers what is gone, in table %d", it->number,
 			                (int)table);
@@ -531,6 +555,8 @@ void choir_check_end(struct choir *choir)
 {
 	choir_check_sessions_end(choir);
 	for (uint32_t i = 0; i < choir->options.sites; i++) {
+		if (choir->sites[i].removed)
+			continue;
 		check_gone(choir, &choir->sites[i], REPLICA_REPLICANTS);
 		check_gone(choir, &choir->sites[i], REPLICA_LANES);
 	}

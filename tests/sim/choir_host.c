@@ -350,7 +350,7 @@ void choir_late(struct choir *choir, uint32_t number)
 {
 	const struct choir_late *late = &choir->late[number];
 	struct choir_site *it = &choir->sites[late->to];
-	if (!it->replica)
+	if (!it->replica || (choir->sites[late->from].removed && choir_has_heard(choir, it)))
 		return;
 	choir_note_clock(choir, it, buf_str(&late->bytes));
 	choir_weak_hears(choir, it, buf_str(&late->bytes));
@@ -537,6 +537,8 @@ static struct replica_options options_of(const struct choir_site *it)
 void choir_start(struct choir *choir, struct choir_site *it)
 {
 	CHECK(it->replica == NULL);
+	if (it->removed)
+		return;
 	struct replica_options options = options_of(it);
 	it->limits = options;
 	it->heard_clock = 0;
@@ -556,6 +558,7 @@ void choir_start(struct choir *choir, struct choir_site *it)
 	}
 	sim_start(&choir->sim, it->number);
 	choir_leave(it);
+	choir_hear_of_removal(choir, it);
 }
 
 void choir_crash(struct choir *choir, struct choir_site *it)

@@ -103,7 +103,7 @@ static uint32_t find_target(struct choir *choir, const struct choir_replicant *o
 		bool there = !other;
 		for (uint32_t k = 0; other && k < other->founders; k++)
 			there |= other->members[k] == site;
-		if (there && choir_member_of(of, site) == CHOIR_NOBODY)
+		if (there && choir_member_of(of, site) == CHOIR_NOBODY && !choir->sites[site].removed)
 			return site;
 	}
 	return CHOIR_NOBODY;
@@ -174,7 +174,7 @@ static uint32_t find_witness(struct choir *choir, struct choir_site *it, const s
 	uint32_t witnesses = choir_witnesses_at(it, of), from = (uint32_t)sim_random_below(random, choir->options.sites);
 	for (uint32_t i = 0; i < choir->options.sites; i++) {
 		uint32_t site = (from + i) % choir->options.sites;
-		if (witnesses >> site & 1 && site != it->number)
+		if (witnesses >> site & 1 && site != it->number && !choir->sites[site].removed)
 			return site;
 	}
 	return CHOIR_NOBODY;
@@ -188,14 +188,16 @@ void choir_change(struct choir *choir, uint32_t number)
 	uint32_t members;
 	sim_random_seed(&random, choir->options.seed, UINT64_C(6) << 32 | number);
 	struct choir_site *it = of->weak || of->conflict ? NULL : find_asker(choir, of, &random, &members);
-	uint32_t target = CHOIR_NOBODY;
+	uint32_t target = CHOIR_NOBODY, removed = choir->options.removal ? 1u << choir->victim : 0;
+	bool may_extend = change->extends && !(of->forced & ~removed);
 	/* Who only knows of it cannot give it to anybody. */
 	for (uint32_t i = 0; it && of->placed && change->extends && i < choir->options.sites; i++)
 		if (choir_witnesses_at(it, of) >> it->number & 1)
 			it = find_asker(choir, of, &random, &members);
-	if (it && change->extends && !of->forced && of->placed && change->promotes)
+	may_extend = may_extend && it && it->number != choir->victim;
+	if (may_extend && of->placed && change->promotes)
 		target = find_witness(choir, it, of, &random);
-	if (it && change->extends && !of->forced && target == CHOIR_NOBODY)
+	if (may_extend && target == CHOIR_NOBODY)
 		target = find_target(choir, of, &random);
 	if (target != CHOIR_NOBODY)
 		extend(choir, it, of, number, target);
@@ -261,7 +263,7 @@ static bool is_alone(struct choir_site *it, const struct choir_replicant *of)
 void choir_check_alone(struct choir *choir, struct choir_site *it, struct str key)
 {
 	struct replica_id id;
-	if (!choir->options.members || key.length != sizeof(id.bytes))
+	if ((!choir->options.members && !choir->options.removal) || key.length != sizeof(id.bytes))
 		return;
 	memcpy(id.bytes, key.at, sizeof(id.bytes));
 	uint32_t replicant = choir_replicant_of(choir, id);
@@ -286,6 +288,7 @@ void choir_adopted(struct choir *choir, struct choir_site *it, const struct choi
 		if (!choir_saw(copy, &of->ops[i]))
 			continue;
 		struct choir_token *other = choir_token(choir, of->ops[i].request.token);
+		of->ops[i].known |= 1u << it->number;
 		other->ran[it->number] |= other->ran[from] || of->ops[i].repair;
 		other->refused[it->number] |= other->refused[from];
 		other->effect[it->number] = other->effect[from];

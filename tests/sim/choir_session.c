@@ -133,6 +133,8 @@ void choir_check_sessions_end(struct choir *choir)
 		const struct choir_session *session = &choir->sessions[i];
 		const struct choir_replicant *of = &choir->replicants[choir_replicant_of(choir, session->op.replicant)];
 		for (uint32_t k = 0; k < of->members_count; k++) {
+			if (choir->sites[of->members[k]].removed)
+				continue;
 			struct standing standing = look_at(choir, &choir->sites[of->members[k]], session);
 			if (standing.live && !standing.diverged && !standing.met)
 				choir_violation(choir, of->number, "s%" PRIu32 " has not met the session of s%" PRIu32 ".%" PRIu32,

@@ -364,7 +364,7 @@ void choir_submit(struct choir *choir, uint32_t number)
 	}
 	choir_go_elsewhere(choir, action);
 	struct choir_site *it = &choir->sites[action->site];
-	if (!it->replica || (origin != action && origin->skipped))
+	if (!it->replica || (origin != action && origin->skipped) || choir_knows_better(choir, it, action))
 		return;
 	struct asking asking = {0};
 	fill(choir, &asking, action, number);

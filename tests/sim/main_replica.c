@@ -40,6 +40,7 @@ static const char usage[] =
 	"  --wild              descriptions with any resolution of concurrent operations\n"
 	"  --weak              some resources are\n"
 	"  --placed            some lie at some of their sites only\n"
+	"  --removal           a site is removed from the mesh\n"
 	"  --members           sites are added to resources, dropped, and moved\n"
 	"  --found             some resources were there before, and are adopted (with --members)\n"
 	"  --trace             tell everything that happens\n"
@@ -63,6 +64,8 @@ static void put_command(void *context, struct buf *out)
 		buf_printf(out, " --placed");
 	if (choir->found)
 		buf_printf(out, " --found");
+	if (choir->removal)
+		buf_printf(out, " --removal");
 	if (settings->varies) {
 		buf_printf(out, " --vary%s%s%s", choir->rivals ? " --rivals" : "", choir->names ? " --names" : "",
 		           settings->loses ? " --losing-deletes" : "");
@@ -203,6 +206,7 @@ enum {
 	OPTION_WEAK,
 	OPTION_MEMBERS,
 	OPTION_FOUND,
+	OPTION_REMOVAL,
 	OPTION_PLACED,
 	OPTION_TRACE,
 	OPTION_STORY,
@@ -231,6 +235,7 @@ static const struct option options[] = {
 	{"weak", no_argument, NULL, OPTION_WEAK},
 	{"members", no_argument, NULL, OPTION_MEMBERS},
 	{"found", no_argument, NULL, OPTION_FOUND},
+	{"removal", no_argument, NULL, OPTION_REMOVAL},
 	{"placed", no_argument, NULL, OPTION_PLACED},
 	{"trace", no_argument, NULL, OPTION_TRACE},
 	{"story", required_argument, NULL, OPTION_STORY},
@@ -295,6 +300,7 @@ static void set(struct settings *settings, int option, const char *value)
 	case OPTION_WEAK: choir->weak = true; break;
 	case OPTION_MEMBERS: choir->members = true; break;
 	case OPTION_FOUND: choir->found = choir->members = true; break;
+	case OPTION_REMOVAL: choir->removal = true; break;
 	case OPTION_PLACED: choir->placed = true; break;
 	case OPTION_TRACE: choir->trace = true; break;
 	case OPTION_STORY: choir->story = (uint32_t)sim_option_number(value, 0, 1000); break;
