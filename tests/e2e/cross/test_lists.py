@@ -85,6 +85,15 @@ def test_each_once_from_several_holders(lab):
         assert partial(answer) is None
 
 
+def test_with_a_session_it_is_there_at_once(lab):
+    """Who has made it, and lists it at a witness that may not have heard of it yet, sees it."""
+    for number in range(5):
+        name = f"session {number}"
+        made = ask(f"{lab[2].front}/images", "POST", {"Scope": "Site2 % Site1"}, json_body={"name": name})
+        assert made.status == 201, made.bytes
+        assert count(lab[1], name, Cheops_Session=dict(made.headers)["Cheops-Session"]) == 1
+
+
 def test_a_scope_that_names_sites_is_of_these(lab):
     meta_id = make(lab, "scoped")
     wait_known(lab, meta_id, 1, 2)

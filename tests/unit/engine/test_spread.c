@@ -3,6 +3,9 @@
 
 #include "replica/replica_int.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 static const enum replica_table TABLE = (enum replica_table)ENGINE_SPREAD;
 
 enum { IDS = 24, SITES = 5 };
@@ -228,13 +231,54 @@ static void it_is_as_if_counted_anew(void **test)
 	}
 }
 
+/* Loops of the data plane ask while the engine's thread counts. */
+struct asker {
+	struct life *life;
+	atomic_bool stop;
+	bool wrong;
+};
+
+static void *ask_on(void *context)
+{
+	struct asker *asker = context;
+	while (!atomic_load(&asker->stop)) {
+		struct engine_spread spread;
+		if (!engine_spread(&asker->life->engine, STR("image"), STR("image.image"), &spread))
+			continue;
+		for (uint32_t i = 0; i < spread.count; i++)
+			asker->wrong |= spread.sites[i] < 8 || spread.sites[i] >= 8 + SITES;
+	}
+	return NULL;
+}
+
+static void who_asks_meanwhile(void **test)
+{
+	(void)test;
+	struct life life;
+	pthread_t thread;
+	life_new(&life);
+	life_begin(&life);
+	struct asker asker = {.life = &life};
+	assert_int_equal(pthread_create(&thread, NULL, ask_on, &asker), 0);
+	for (uint32_t i = 0; i < 2000; i++) {
+		struct state state = {.span = REPLICA_PLACED, .holders = 1 + i % ((1 << SITES) - 1), .gone = i % 3 == 0};
+		put_state(&life, (uint8_t)(i % IDS), &state);
+		if (i % 100 == 0)
+			assert_int_equal(engine_commit(&life.engine), 0);
+	}
+	atomic_store(&asker.stop, true);
+	pthread_join(thread, NULL);
+	assert_false(asker.wrong);
+	life_crash(&life);
+	life_remove(&life);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_holds_what_is_witnessed),
-		cmocka_unit_test(who_has_the_other_parts),
-		cmocka_unit_test(what_was_not_counted_is),
-		cmocka_unit_test(it_is_as_if_counted_anew),
+		cmocka_unit_test(who_holds_what_is_witnessed), cmocka_unit_test(who_has_the_other_parts),
+		cmocka_unit_test(what_was_not_counted_is),     cmocka_unit_test(it_is_as_if_counted_anew),
+		cmocka_unit_test(who_asks_meanwhile),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
