@@ -12,13 +12,11 @@ static bool is_alike(struct str bytes)
 	return !row.failed && version == REPLICA_ROW_VERSION && kind == REPLICANT_LIVE && span == 0;
 }
 
-static void take_others(const struct replicant *r, struct replica_spread *spread)
+static void take_parts(const struct replicant *r, struct replica_spread *spread)
 {
-	for (uint32_t i = 0; i < r->members_count; i++) {
-		const struct member *member = &r->members[i];
-		if (i != r->self && !member->removed && !member->witness)
-			spread->others[spread->others_count++] = member->site;
-	}
+	for (uint32_t i = 0; i < r->members_count; i++)
+		if (i != r->self && !r->members[i].removed)
+			spread->others[spread->others_count++] = r->members[i].site;
 }
 
 bool replica_spread_parse(struct str row, site_id self, struct replica_spread *spread, struct buf *prefix)
@@ -30,8 +28,10 @@ bool replica_spread_parse(struct str row, site_id self, struct replica_spread *s
 	if (head_parse(row, &r, self, NULL) == 0 && r.kind == REPLICANT_LIVE) {
 		spread->span = r.span;
 		spread->witness = is_witness(&r);
-		if (spread->witness || r.span == REPLICA_DIVIDED)
-			take_others(&r, spread);
+		if (spread->witness)
+			spread->others_count = witness_holders(&r, spread->others, LIMIT_REPLICA_MEMBERS);
+		else if (r.span == REPLICA_DIVIDED)
+			take_parts(&r, spread);
 		if (spread->others_count > 0)
 			replica_local_prefix(r.service, r.type, prefix);
 	}
