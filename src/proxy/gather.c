@@ -550,7 +550,10 @@ static void answer(struct proxy_exchange *exchange)
 		return;
 	}
 	if (gather->lists) {
-		if (glue_gather_begin(gather->merger, &gather->out))
+		bool begun = glue_gather_begin(gather->merger, &gather->out);
+		if (gather->ours && proxy_gather_own_odd(exchange))
+			return;
+		if (begun)
 			proxy_gather_respond(exchange, &gather->parts[glue_gather_shape(gather->merger)]);
 		else
 			proxy_gather_refuse(exchange);

@@ -84,6 +84,8 @@ void proxy_gather_leave_out(struct proxy_exchange *exchange, const struct proxy_
 void proxy_gather_policy(struct proxy_exchange *exchange, struct glue_gather_policy *policy);
 /* Of a list of this site: its own service failed, or gave something else. Then that is the answer, and it was given. */
 bool proxy_gather_own_failed(struct proxy_exchange *exchange);
+/* The same, where only its body shows that it is no list. True: it is asked again, alone. */
+bool proxy_gather_own_odd(struct proxy_exchange *exchange);
 
 /* divide.c: all that will come of the parts is there. */
 void proxy_divide_respond(struct proxy_exchange *exchange);

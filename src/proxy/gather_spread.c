@@ -12,7 +12,7 @@
  * What goes wrong:
  *   another site fails                      the list is without it, and says so: `Cheops-Partial`
  *   this site's own service fails,          its answer is the answer, as it would have been alone
- *   or says 4xx
+ *   says 4xx, or something else than a list
  *   the query asks for a page or an order   this site answers alone, and says so (gather_sites.c)
  */
 #include "proxy/gather.h"
@@ -166,5 +166,30 @@ bool proxy_gather_own_failed(struct proxy_exchange *exchange)
 	                       STR("what this site answered cannot be put together with others"));
 	own->attempt->part = NULL;
 	proxy_attempt_win(own->attempt);
+	return true;
+}
+
+/* It is not there any more in the bytes that were read: the service is asked once more, and its answer passes as if nobody had looked at it. */
+static void ask_alone(struct proxy_exchange *exchange)
+{
+	struct proxy_trial *trial = exchange->trial;
+	struct http_head head = trial->head;
+	memcpy(head.fields, trial->fields, head.fields_count * sizeof(*head.fields));
+	proxy_trial_free(exchange);
+	exchange->target_server = &exchange->state->backends[exchange->service->index].instances[0];
+	proxy_build_request(exchange, &head, &exchange->request.head);
+	proxy_execute_start(exchange, false);
+}
+
+bool proxy_gather_own_odd(struct proxy_exchange *exchange)
+{
+	const struct proxy_gather *gather = exchange->trial->gather;
+	struct str details;
+	enum glue_gather_fault fault = glue_gather_fault(gather->merger, 0, &details);
+	if (fault == GLUE_GATHER_OK)
+		return false;
+	proxy_gather_leave_out(exchange, exchange->trial->schedule.candidates, gather->count, glue_gather_fault_name(fault),
+	                       STR("what this site answered cannot be put together with others"));
+	ask_alone(exchange);
 	return true;
 }

@@ -126,6 +126,16 @@ def test_something_else_than_a_list(witness):
     assert answer.partial.startswith('"Site2";reason=no-json')
 
 
+@pytest.mark.parametrize("body", [b'{"count": 5}', b'{"images": 5}', b'[]', b'"x"', b'{"images": [], "images": []}',
+                                  b'{"images": [{"id": "1"}', b'no json', b''])
+def test_json_that_is_no_list(witness, body):
+    """It passes, as it would have without the others."""
+    witness.say(Site1=(200, {"ETag": '"own"'}, body))
+    answer = witness.get("/images?summary=1")
+    assert (answer.status, answer.headers["etag"], answer.body) == (200, '"own"', body)
+    assert answer.partial.startswith('"Site2";reason=')
+
+
 def test_no_etag_of_one_site(witness):
     witness.say(Site1=(200, {"ETag": '"one"', "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT", "X-Own": "yes"},
                        lists_lab.images("here")))
