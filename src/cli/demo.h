@@ -103,7 +103,8 @@ struct demo_attempt {
 	const char *with;    /* arguments of curl, ending with a space; NULL: none */
 	unsigned site;       /* to which it is sent, from 0 */
 	enum demo_part service;
-	const char *path; /* within double quotes */
+	const char *path;  /* within double quotes */
+	const char *after; /* what its answer is piped into, behind it; NULL: nothing */
 };
 extern const struct demo_attempt demo_attempts[];
 

@@ -127,6 +127,16 @@ const struct demo_attempt demo_attempts[] = {
      .with = ALL "--json \"{\\\"name\\\": \\\"vm\\\", \\\"image\\\": \\\"$image\\\"}\" ",
      .path = "/servers"},
 
+	/* ---- who relies on what */
+	{.why =
+         "Who relies on the secret? The server, as `cheops deps why` shows. Deleted all the same, the answer warns of "
+         "it, and the server is at risk.",
+     .sites = 2,
+     .with = "-X DELETE -o /dev/null -D - -H 'Prefer: wait=10' ",
+     .after = " | grep -i '^warning'",
+     .service = DEMO_IMAGE,
+     .path = "/secrets/$secret"},
+
 	/* ---- replicated resources that make others */
 	{.why = "A stack of three servers at both sites: each site's own service makes the three, so that there are six.",
      .sites = 2,

@@ -73,6 +73,8 @@ static void put_attempt(struct buf *out, const struct demo *demo, const struct d
 	buf_printf(out, "%s\"", attempt->path);
 	if (attempt->keep != NULL)
 		buf_printf(out, " | sed 's/^{\"id\":\"\\([^\"]*\\)\".*/\\1/'); echo \"$%s\"", attempt->keep);
+	if (attempt->after != NULL)
+		buf_put(out, str_of(attempt->after));
 	buf_put_char(out, '\n');
 }
 
@@ -84,5 +86,10 @@ void demo_put_guide(struct buf *out, const struct demo *demo)
 			put_attempt(out, demo, attempt);
 	}
 	if (demo->options.sites_count > 1)
-		buf_printf(out, "\n# How the copies stand: cheops get --api 127.0.0.1:%u\n", demo_port(demo, 0, DEMO_PORT_API));
+		buf_printf(
+			out,
+			"\n# How the copies stand: cheops get --api 127.0.0.1:%u\n"
+			"# What depends on what, and what would suffer if Site2 went away: cheops deps impact --site Site2 --api "
+			"127.0.0.1:%u\n",
+			demo_port(demo, 0, DEMO_PORT_API), demo_port(demo, 0, DEMO_PORT_API));
 }

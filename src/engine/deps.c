@@ -50,7 +50,8 @@ static void look_at(struct growing *growing, struct engine_dep *dep)
 {
 	struct engine *engine = growing->engine;
 	if (!dep->target.managed) {
-		dep->gone = dep->sites_count == 0 && engine_relied_was_deleted(engine, &dep->target);
+		site_id site = dep->sites_count > 0 ? dep->sites[0] : engine->options.self;
+		dep->gone = engine_relied_was_deleted(engine, &dep->target, site);
 		return;
 	}
 	struct replica_view *view = arena_new(growing->arena, struct replica_view);

@@ -367,13 +367,27 @@ static bool look_at_risk(void *context, const struct engine_referrer *referrer)
 	return true;
 }
 
+/* By the description; of a type with variables in its name nobody knows beforehand. */
+static bool may_be_relied(const struct engine *engine, struct str name)
+{
+	const struct glue *glue = engine->setup ? engine->setup->about.glue : NULL;
+	for (uint32_t i = 0; glue && i < glue_types_count(glue); i++) {
+		const struct glue_type *type = glue_type_at(glue, i);
+		struct str known = glue_type_name(type);
+		if (glue_type_may_be_relied(type) && (str_equal(known, name) || memchr(known.at, '{', known.length)))
+			return true;
+	}
+	return !glue;
+}
+
 /* It came, or went: who relies on it is looked at when src/replica has heard of it. */
 static void look_at_dependants(const struct run *run)
 {
 	struct relation_target target = {.managed = true, .id = run->task.op.replicant};
 	uint8_t effect = run->class.effect;
 	bool all = run->class.facet == 0 && (effect == ORDER_CREATE || effect == ORDER_DELETE || effect == ORDER_ADOPT);
-	if (all || run->task.kind == REPLICA_LEAVE || run->task.kind == REPLICA_RUN_ANEW)
+	bool changes = all || run->task.kind == REPLICA_LEAVE || run->task.kind == REPLICA_RUN_ANEW;
+	if (changes && may_be_relied(run->engine, run->task.type))
 		engine_relations_to(run->engine, &target, 0, 1U << GLUE_RELIANCE, look_at_risk, run->engine);
 }
 
@@ -509,7 +523,8 @@ void engine_relations_row(struct engine *engine, struct str key, const struct st
 		return;
 	memcpy(id.bytes, key.at, sizeof(id.bytes));
 	struct relation_target target = {.managed = true, .id = id};
-	engine_relations_to(engine, &target, 0, 1U << GLUE_RELIANCE, look_at_risk, engine);
+	if (may_be_relied(engine, lives ? about.type : was.type))
+		engine_relations_to(engine, &target, 0, 1U << GLUE_RELIANCE, look_at_risk, engine);
 	if (lives) {
 		take_path(engine, id, &about);
 		return;
@@ -588,22 +603,17 @@ bool engine_relations_to(struct engine *engine, const struct relation_target *to
 	return code == 0;
 }
 
-static bool ask(struct engine *engine, const struct relation_target *to, uint32_t kinds, engine_referrer_each *each,
-                void *context)
+static bool ask(const struct asking *wanted)
 {
+	struct engine *engine = wanted->engine;
 	struct look look;
 	struct buf prefix = {0};
 	if (!engine_look_begin(engine, &look))
 		return false;
-	struct asking asking = {.engine = engine,
-	                        .look = &look,
-	                        .to = to,
-	                        .site = engine->options.self,
-	                        .kinds = kinds,
-	                        .each = each,
-	                        .context = context,
-	                        .record = to->managed ? NULL : calloc(1, sizeof(*asking.record))};
-	CHECK(to->managed || asking.record);
+	struct asking asking = *wanted;
+	asking.look = &look;
+	asking.record = asking.to->managed ? NULL : calloc(1, sizeof(*asking.record));
+	CHECK(asking.to->managed || asking.record);
 	prefix_put(&asking, &prefix);
 	bool fine = engine_look_scan(&look, TABLE, buf_str(&prefix), tell, &asking);
 	engine_look_end(&look);
@@ -615,15 +625,18 @@ static bool ask(struct engine *engine, const struct relation_target *to, uint32_
 bool engine_referrers(struct engine *engine, struct replica_id to, uint32_t kinds, engine_referrer_each *each,
                       void *context)
 {
-	return ask(engine, &(struct relation_target){.managed = true, .id = to}, kinds, each, context);
+	struct relation_target target = {.managed = true, .id = to};
+	return ask(&(struct asking){.engine = engine, .to = &target, .kinds = kinds, .each = each, .context = context});
 }
 
-bool engine_referrers_local(struct engine *engine, const struct engine_name *to, uint32_t kinds,
+bool engine_referrers_local(struct engine *engine, const struct engine_local *to, uint32_t kinds,
                             engine_referrer_each *each, void *context)
 {
+	const struct engine_name *name = &to->name;
 	struct relation_target target = {
-		.service = to->service, .type = to->type, .collection = to->collection, .name = to->id};
-	return ask(engine, &target, kinds, each, context);
+		.service = name->service, .type = name->type, .collection = name->collection, .name = name->id};
+	return ask(&(struct asking){
+		.engine = engine, .to = &target, .site = to->site, .kinds = kinds, .each = each, .context = context});
 }
 
 bool engine_about(struct engine *engine, struct replica_id id, struct engine_about *about)

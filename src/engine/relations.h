@@ -28,8 +28,12 @@ typedef bool engine_referrer_each(void *context, const struct engine_referrer *r
  * there. False: the store cannot be read. */
 bool engine_referrers(struct engine *engine, struct replica_id to, uint32_t kinds, engine_referrer_each *each,
                       void *context);
-/* And to what is no replicant, of this site. */
-bool engine_referrers_local(struct engine *engine, const struct engine_name *to, uint32_t kinds,
+/* And to what is no replicant, of a site. */
+struct engine_local {
+	struct engine_name name;
+	site_id site;
+};
+bool engine_referrers_local(struct engine *engine, const struct engine_local *to, uint32_t kinds,
                             engine_referrer_each *each, void *context);
 /* What one refers to; slices are of the arena. False: nothing is recorded. */
 bool engine_refers(struct engine *engine, struct replica_id from, struct arena *arena, struct relation_record *record);
@@ -43,8 +47,8 @@ struct engine_about {
 
 bool engine_about(struct engine *engine, struct replica_id id, struct engine_about *about);
 
-/* What is no replicant was deleted here, for good: who relies on it is at risk. Any thread, takes effect soon. */
-void engine_relied_is_gone(struct engine *engine, const struct engine_name *name);
+/* What is no replicant was deleted at that site, for good: who relies on it is at risk. Any thread, takes effect soon. */
+void engine_relied_is_gone(struct engine *engine, const struct engine_name *name, site_id site);
 
 /* Why a replicant is at risk at this site: what it relies on, of what it refers to, and why each. Slices are of the arena. False: it is
  * not. */
@@ -69,8 +73,8 @@ enum relation_risk engine_risk_for(struct engine *engine, const struct relation_
 /* What of it would be, and is not, if a site were lost. False: nothing. Slices are of the arena. */
 bool engine_risks_without(struct engine *engine, struct arena *arena, struct replica_id id, site_id site,
                           struct relation_risks *risks);
-/* What is no replicant: was it deleted here? */
-bool engine_relied_was_deleted(struct engine *engine, const struct relation_target *target);
+/* What is no replicant, of that site: was it deleted? */
+bool engine_relied_was_deleted(struct engine *engine, const struct relation_target *target, site_id site);
 /* What it relies on has changed, or may have. */
 void engine_risk_look(struct engine *engine, struct replica_id id);
 /* Before a commit: those are looked at. */

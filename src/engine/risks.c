@@ -1,7 +1,7 @@
 /* Who is at risk (DESIGN 9): replicants with a copy here whose site cannot get at what they rely on.
  *
  *   k FROM     what of it is at risk, and why: src/relation/risk.c
- *   g TARGET   what is no replicant, and was deleted here, for good; empty
+ *   g TARGET   what is no replicant, and was deleted by a request that came by here, for good; empty
  *
  * Looked at are
  *   those whose references have changed, or what they refer to came, went, or was deleted: before the commit of that, so that both are
@@ -60,38 +60,41 @@ static void find_replicant(struct engine *engine, struct replica_id id, struct r
 		memcpy(place->sites, here.holders, place->sites_count * sizeof(place->sites[0]));
 }
 
-bool engine_relied_was_deleted(struct engine *engine, const struct relation_target *target)
+static void gone_key(struct buf *key, const struct relation_target *target, site_id site)
+{
+	buf_clear(key);
+	buf_put_char(key, 'g');
+	relation_target_key(target, site, key);
+}
+
+bool engine_relied_was_deleted(struct engine *engine, const struct relation_target *target, site_id site)
 {
 	struct buf key = {0}, row = {0};
-	buf_put_char(&key, 'g');
-	relation_target_key(target, engine->options.self, &key);
+	gone_key(&key, target, site);
 	bool deleted = engine_row_get(engine, TABLE, buf_str(&key), &row) == 0;
 	buf_free(&key);
 	buf_free(&row);
 	return deleted;
 }
 
-static void find(void *context, const struct relation_target *target, struct relation_place *place)
+static bool is_known(struct engine *engine, struct replica_id id)
 {
-	struct engine *engine = context;
-	if (target->managed) {
-		find_replicant(engine, target->id, place);
-		return;
-	}
-	place->gone = engine_relied_was_deleted(engine, target);
-	place->here = true;
+	struct buf row = {0};
+	bool known = engine_row_get(engine, REPLICA_REPLICANTS, id_str(&id), &row) == 0;
+	buf_free(&row);
+	return known;
 }
 
-/* What the scope takes from another site is not known here by its meta-id: then only that site counts. */
-static void find_shared(void *context, const struct relation_target *target, struct relation_place *place)
+/* What the scope takes from another site need not be known here by its meta-id: then only that site counts. */
+static void find(void *context, const struct relation_fact *fact, struct relation_place *place)
 {
 	struct engine *engine = context;
-	struct buf row = {0};
-	if (!target->managed)
-		return;
-	if (engine_row_get(engine, REPLICA_REPLICANTS, id_str(&target->id), &row) == 0)
-		find(context, target, place);
-	buf_free(&row);
+	bool shared = fact->sites_count > 0;
+	if (!fact->to.managed)
+		place->gone = engine_relied_was_deleted(engine, &fact->to, shared ? fact->sites[0] : engine->options.self);
+	else if (!shared || is_known(engine, fact->to.id))
+		find_replicant(engine, fact->to.id, place);
+	place->here |= !fact->to.managed && !shared;
 }
 
 static enum relation_reach reach(void *context, site_id site)
@@ -121,8 +124,8 @@ static void tell(struct engine *engine, struct replica_id id, const struct relat
 		event.kind = REPLICA_EVENT_AT_RISK;
 		if (fact->to.managed)
 			event.into = fact->to.id;
-		if (fact->sites_count == 0 && fact->to.managed)
-			find(engine, &fact->to, &place);
+		if (fact->sites_count == 0)
+			find(engine, fact, &place);
 		if (risks->why[0] == RELATION_UNREACHABLE)
 			event.member = fact->sites_count > 0 ? fact->sites[0] : place.sites[0];
 	}
@@ -165,48 +168,9 @@ static void load(struct engine *engine, struct replica_id id, struct arena *aren
 	buf_free(&row);
 }
 
-static bool relies_elsewhere(const struct relation_record *record)
-{
-	for (uint32_t i = 0; i < record->count; i++)
-		if (record->facts[i].sites_count > 0)
-			return true;
-	return false;
-}
-
-/* Facts that are taken from elsewhere are asked for in another way than those of this site. */
-static void find_risks(struct engine *engine, const struct relation_record *record, const struct relation_risks *before,
-                       struct relation_risks *now)
-{
-	struct relation_world world = {engine, find, reach};
-	if (!relies_elsewhere(record)) {
-		relation_risks_find(record, &world, before, now);
-		return;
-	}
-	world.find = find_shared;
-	struct relation_record *part = calloc(1, sizeof(*part));
-	struct relation_risks *more = calloc(1, sizeof(*more));
-	CHECK(part && more);
-	for (uint32_t i = 0; i < record->count; i++)
-		if (record->facts[i].sites_count > 0)
-			part->facts[part->count++] = record->facts[i];
-	relation_risks_find(part, &world, before, now);
-	part->count = 0;
-	for (uint32_t i = 0; i < record->count; i++)
-		if (record->facts[i].sites_count == 0)
-			part->facts[part->count++] = record->facts[i];
-	world.find = find;
-	relation_risks_find(part, &world, before, more);
-	for (uint32_t i = 0; i < more->record.count; i++) {
-		now->why[now->record.count] = more->why[i];
-		now->record.facts[now->record.count++] = more->record.facts[i];
-	}
-	free(part);
-	free(more);
-}
-
 enum relation_risk engine_risk_for(struct engine *engine, const struct relation_fact *fact)
 {
-	struct relation_world world = {engine, fact->sites_count > 0 ? find_shared : find, reach};
+	struct relation_world world = {engine, find, reach};
 	return relation_fact_risk(fact, &world);
 }
 
@@ -214,13 +178,12 @@ enum relation_risk engine_risk_for(struct engine *engine, const struct relation_
 struct without {
 	struct engine *engine;
 	site_id site;
-	bool shared;
 };
 
-static void find_without(void *context, const struct relation_target *target, struct relation_place *place)
+static void find_without(void *context, const struct relation_fact *fact, struct relation_place *place)
 {
 	const struct without *without = context;
-	(without->shared ? find_shared : find)(without->engine, target, place);
+	find(without->engine, fact, place);
 }
 
 static enum relation_reach reach_without(void *context, site_id site)
@@ -237,7 +200,7 @@ bool engine_risks_without(struct engine *engine, struct arena *arena, struct rep
 	risks->record.count = 0;
 	for (uint32_t i = 0; i < record->count; i++) {
 		const struct relation_fact *fact = &record->facts[i];
-		struct without without = {engine, site, fact->sites_count > 0};
+		struct without without = {engine, site};
 		struct relation_world world = {&without, find_without, reach_without};
 		if (engine_risk_for(engine, fact) != RELATION_SAFE || relation_fact_risk(fact, &world) != RELATION_UNREACHABLE)
 			continue;
@@ -256,7 +219,7 @@ static void look_at(struct engine *engine, struct replica_id id)
 	struct relation_risks *now = arena_new(&arena, struct relation_risks);
 	load(engine, id, &arena, before);
 	if (engine_relations_from(engine, id, &arena, record))
-		find_risks(engine, record, before, now);
+		relation_risks_find(record, &(struct relation_world){engine, find, reach}, before, now);
 	keep(engine, id, before, now);
 	arena_free(&arena);
 }
@@ -405,6 +368,7 @@ struct gone {
 	struct http_task task;
 	struct engine *engine;
 	struct relation_target target;
+	site_id site;
 	struct buf text;
 };
 
@@ -420,10 +384,9 @@ static void take_gone(struct http_task *task)
 	struct engine *engine = gone->engine;
 	struct buf key = {0};
 	if (engine->replica) {
-		buf_put_char(&key, 'g');
-		relation_target_key(&gone->target, engine->options.self, &key);
+		gone_key(&key, &gone->target, gone->site);
 		engine_row_put(engine, TABLE, buf_str(&key), STR(""));
-		engine_relations_to(engine, &gone->target, engine->options.self, 1U << GLUE_RELIANCE, look_later, engine);
+		engine_relations_to(engine, &gone->target, gone->site, 1U << GLUE_RELIANCE, look_later, engine);
 		engine_changed(engine);
 	}
 	buf_free(&key);
@@ -438,7 +401,7 @@ static struct str cut(const struct buf *text, size_t *at, size_t length)
 	return part;
 }
 
-void engine_relied_is_gone(struct engine *engine, const struct engine_name *name)
+void engine_relied_is_gone(struct engine *engine, const struct engine_name *name, site_id site)
 {
 	struct gone *gone = calloc(1, sizeof(*gone));
 	size_t at = 0;
@@ -452,6 +415,7 @@ void engine_relied_is_gone(struct engine *engine, const struct engine_name *name
 	gone->target.collection = cut(&gone->text, &at, name->collection.length);
 	gone->target.name = cut(&gone->text, &at, name->id.length);
 	gone->engine = engine;
+	gone->site = site;
 	gone->task.run = take_gone;
 	http_loop_post(engine->loop, &gone->task);
 }

@@ -238,7 +238,7 @@ void proxy_build_response(struct proxy_exchange *exchange, struct http_head *hea
 	}
 	if (final) {
 		put_framing(exchange, head, spliced, out);
-		proxy_put_relied(exchange, head->status, out);
+		proxy_put_relied(exchange, head->status, head, out);
 		if (exchange->lease || exchange->client->kind == PROXY_FRONT_PEER) {
 			struct str site = exchange->peer ? exchange->peer->name : exchange->state->config->site;
 			put_proxy_status(exchange, out, &(struct deed){.site = site, .status = head->status});

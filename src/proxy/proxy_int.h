@@ -498,8 +498,8 @@ int proxy_check_owner(struct proxy_exchange *exchange, const struct http_head *h
 
 /* relied.c: may it be deleted, though others rely on it? 0: it goes on, and its answer warns of them; else it was answered. */
 int proxy_check_relied(struct proxy_exchange *exchange);
-/* The Warning, and whoever has to know hears of it: once, with the head of the answer. */
-void proxy_put_relied(struct proxy_exchange *exchange, unsigned status, struct buf *out);
+/* The Warning, and whoever has to know hears of it: once, with the head of the answer. `head` is that of the service, or NULL. */
+void proxy_put_relied(struct proxy_exchange *exchange, unsigned status, const struct http_head *head, struct buf *out);
 
 /* Answers with the plan, as `cheops scope explain -o json` has it, where Cheops-Explain asks for it. 0: nobody asked. */
 int proxy_explain(struct proxy_exchange *exchange, const struct http_head *head);

@@ -1,7 +1,8 @@
 /* Deleting what others rely on (DESIGN 9, docs/relations.md).
  *
- * Asked of a DELETE of an item that runs here, or is an operation on a replica, of a type that something can rely on by the description: any
- * other request does not come this far. Who relies on it is known of replicants of this site (engine/relations.h).
+ * Asked of a DELETE of an item at one site, or of an operation on a replica, of a type that something can rely on by the description: any
+ * other request does not come this far. Who relies on it is known of replicants of this site (engine/relations.h). One that is sent on to
+ * another site is asked there as well: each knows its own.
  *
  *   somebody does, and the type says `relied: refuse`    409, with a list of them, before anything runs
  *   somebody does                                        it is done; the answer, if it is 2xx, has a Warning that names them
@@ -81,6 +82,13 @@ static void put_rest(struct relying *relying)
 	buf_put(&relying->named, relying->count == 1 ? STR(" relies on it") : STR(" rely on it"));
 }
 
+/* Where it runs. */
+static site_id site_of(const struct proxy_exchange *exchange)
+{
+	const struct site_snapshot *sites = exchange->proxy->mesh->sites;
+	return exchange->peer ? exchange->peer->id : sites->places[PROXY_HERE].id;
+}
+
 static void look(struct relying *relying)
 {
 	const struct proxy_resource *resource = relying->exchange->resource;
@@ -90,7 +98,8 @@ static void look(struct relying *relying)
 		relying->self = resource->found.id;
 		engine_referrers(engine, resource->found.id, 1U << GLUE_RELIANCE, note, relying);
 	} else {
-		engine_referrers_local(engine, &resource->name, 1U << GLUE_RELIANCE, note, relying);
+		engine_referrers_local(engine, &(struct engine_local){resource->name, site_of(relying->exchange)},
+		                       1U << GLUE_RELIANCE, note, relying);
 	}
 	if (relying->count > 0)
 		put_rest(relying);
@@ -114,10 +123,10 @@ static int refuse(struct relying *relying)
 	return -1;
 }
 
-/* Does it run here, or wherever its copies are? */
-static bool is_ours(const struct proxy_exchange *exchange)
+/* Where it will run is clear: at one site, or wherever its copies are. */
+static bool is_clear(const struct proxy_exchange *exchange)
 {
-	return proxy_is_operation(exchange) || (!exchange->peer && !exchange->trial);
+	return proxy_is_operation(exchange) || !exchange->trial;
 }
 
 int proxy_check_relied(struct proxy_exchange *exchange)
@@ -125,7 +134,7 @@ int proxy_check_relied(struct proxy_exchange *exchange)
 	const struct proxy_resource *resource = exchange->resource;
 	if (!resource || resource->effect != GLUE_DELETE || resource->name.id.length == 0 ||
 	    !glue_type_may_be_relied(resource->match.type) || !resource->match.operation ||
-	    glue_facet_number(resource->match.operation) != 0 || !is_ours(exchange))
+	    glue_facet_number(resource->match.operation) != 0 || !is_clear(exchange))
 		return 0;
 	struct relying relying = {.exchange = exchange};
 	look(&relying);
@@ -139,14 +148,28 @@ int proxy_check_relied(struct proxy_exchange *exchange)
 	return verdict;
 }
 
-void proxy_put_relied(struct proxy_exchange *exchange, unsigned status, struct buf *out)
+/* Another site said the same. */
+static bool is_said(const struct http_head *head, struct str warning)
+{
+	for (uint32_t i = 0; head && i < head->fields_count; i++)
+		if (str_equal_nocase(http_field_name(head, &head->fields[i]), STR("warning")) &&
+		    str_equal(http_field_value(head, &head->fields[i]), warning))
+			return true;
+	return false;
+}
+
+void proxy_put_relied(struct proxy_exchange *exchange, unsigned status, const struct http_head *head, struct buf *out)
 {
 	const struct proxy_resource *resource = exchange->resource;
+	struct buf warning = {0};
 	if (exchange->relied.length == 0 || status < 200 || status > 299)
 		return;
-	buf_put(out, STR("Warning: 299 - \""));
-	buf_put(out, exchange->relied);
-	buf_put(out, STR("\"\r\n"));
+	buf_put(&warning, STR("299 - \""));
+	buf_put(&warning, exchange->relied);
+	buf_put_char(&warning, '"');
+	if (!is_said(head, buf_str(&warning)))
+		buf_printf(out, "Warning: %s\r\n", buf_c(&warning));
+	buf_free(&warning);
 	if (!resource->known && glue_type_identity(resource->match.type) != GLUE_CHOSEN)
-		engine_relied_is_gone(exchange->proxy->shared->engine, &resource->name);
+		engine_relied_is_gone(exchange->proxy->shared->engine, &resource->name, site_of(exchange));
 }

@@ -169,7 +169,7 @@ static void answered(void *context, const struct engine_answer *answer)
 	if (answer->code == 0) {
 		struct buf fields = {0};
 		buf_put(&fields, answer->fields);
-		proxy_put_relied(exchange, answer->status, &fields);
+		proxy_put_relied(exchange, answer->status, NULL, &fields);
 		proxy_answer_whole(exchange, answer->status, buf_str(&fields), answer->body);
 		buf_free(&fields);
 		return;

@@ -32,7 +32,7 @@ enum relation_risk relation_fact_risk(const struct relation_fact *fact, const st
 	struct relation_place place = {0};
 	if (fact->kind != GLUE_RELIANCE)
 		return RELATION_SAFE;
-	world->find(world->context, &fact->to, &place);
+	world->find(world->context, fact, &place);
 	if (place.gone)
 		return RELATION_GONE;
 	if (fact->sites_count > 0)

@@ -31,7 +31,7 @@ struct relation_place {
 
 struct relation_world {
 	void *context;
-	void (*find)(void *context, const struct relation_target *target, struct relation_place *place);
+	void (*find)(void *context, const struct relation_fact *fact, struct relation_place *place);
 	enum relation_reach (*reach)(void *context, site_id site); /* of any site, this one too */
 };
 

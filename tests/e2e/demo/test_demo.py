@@ -86,7 +86,7 @@ def run_guide(text):
 def test_guide_works_by_copy_and_paste(start):
     demo = start(json_line=False)
     commands = re.findall(r"^# .+\n(?:\w+=|curl )", demo.first, re.MULTILINE)
-    assert len(commands) == 27, demo.first  # each has its line of explanation
+    assert len(commands) == 28, demo.first  # each has its line of explanation
     answers = run_guide(demo.first)
     local, image, record, *servers, none, third, via, mistake, plan, owned, pool, grown, read = answers[:18]
     assert (local["site"], local["via"]["site"]) == ("Site1", "Site1")
@@ -106,16 +106,17 @@ def test_guide_works_by_copy_and_paste(start):
     read = hashlib.sha256(b"new").hexdigest()
     assert (of_site2["id"], of_site2["secret_checksum"], rebooted["secret_checksum"]) == (vm, read, read)
     assert missing["type"].endswith(":requirement-absent") and "Site3" in missing["detail"]
-    stack, *stacks, larger = answers[25:29]
+    assert answers[25].lower().startswith("warning: 299 - ") and f"compute.server {vm} relies on it" in answers[25]
+    stack, *stacks, larger = answers[26:30]
     assert {each["id"] for each in (*stacks, larger)} == {stack} and [len(each["servers"]) for each in stacks] == [3, 3]
     assert not set(stacks[0]["servers"]) & set(stacks[1]["servers"]) and len(larger["servers"]) == 4
-    project, volume, listed, refused = answers[29:33]
+    project, volume, listed, refused = answers[30:34]
     assert volume["project"] == project and [each["id"] for each in listed["volumes"]] == [volume["id"]]
     assert refused["error"]["code"] == 409 and "has the name data" in refused["error"]["message"]
-    divided, whole, part, grown, again = answers[37:]
+    divided, whole, part, grown, again = answers[38:]
     assert [each["id"] for each in (whole, part, grown, again)] == [divided] * 4
     assert (whole["size"], part["size"], again["size"]) == (9, 3, 19)
-    images, spanning, larger, read = answers[33:37]
+    images, spanning, larger, read = answers[34:38]
     assert {each["cheops-site"] for each in images["images"]} == {"Site1", "Site2"}
     assert [each["id"] for each in images["images"]].count(image) == 1
     assert [(each["id"], each["size"]) for each in (larger, read)] == [(spanning, 6)] * 2
@@ -123,7 +124,7 @@ def test_guide_works_by_copy_and_paste(start):
     assert {server["id"] for server in at_site1 if "stack" not in server} == {vm, *(server["id"] for server in servers)}
 
 
-@pytest.mark.parametrize("sites, answers", [(1, 3), (2, 40)])
+@pytest.mark.parametrize("sites, answers", [(1, 3), (2, 41)])
 def test_guide_names_no_site_that_is_not_there(start, sites, answers):
     demo = start(sites=sites, json_line=False)
     assert f"Site{sites + 1}" not in demo.first

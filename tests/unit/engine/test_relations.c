@@ -87,7 +87,7 @@ static bool count_one(void *context, const struct engine_referrer *referrer)
 static int referrers(struct world *world, const char *service, const char *type, const char *id, enum glue_kind kind)
 {
 	int count = 0;
-	struct engine_name name = {str_of(service), str_of(type), STR(""), str_of(id)};
+	struct engine_local name = {{str_of(service), str_of(type), STR(""), str_of(id)}, LIFE_SELF};
 	assert_true(engine_referrers_local(&world->life.engine, &name, 1U << kind, count_one, &count));
 	return count;
 }

@@ -17,9 +17,9 @@ static enum relation_reach reach(void *context, site_id site)
 }
 
 /* The place of all that is asked for. */
-static void find(void *context, const struct relation_target *target, struct relation_place *place)
+static void find(void *context, const struct relation_fact *fact, struct relation_place *place)
 {
-	(void)target;
+	(void)fact;
 	*place = *(const struct relation_place *)context;
 }
 
