@@ -97,7 +97,8 @@ static void grow_facts(struct growing *growing, uint32_t above, uint32_t kinds)
 	                                                       [GLUE_RELIANCE] = ENGINE_DEP_RELIED,
 	                                                       [GLUE_COMPOSITION] = ENGINE_DEP_PART,
 	                                                       [GLUE_CONTAINED] = ENGINE_DEP_CONTAINER};
-	struct relation_record *record = arena_new(growing->arena, struct relation_record);
+	struct relation_record *record = calloc(1, sizeof(*record)); /* it is large, and not needed for long */
+	CHECK(record);
 	engine_relations_from(growing->engine, growing->deps[above].target.id, growing->arena, record);
 	growing->deps[above].cut |= record->more;
 	for (uint32_t i = 0; i < record->count; i++) {
@@ -112,6 +113,7 @@ static void grow_facts(struct growing *growing, uint32_t above, uint32_t kinds)
 		dep.risk = engine_risk_for(growing->engine, fact);
 		grow_one(growing, above, &dep);
 	}
+	free(record);
 }
 
 /* ---- Who refers to it --------------------------------------------------------------------------------------------------- */
@@ -142,7 +144,8 @@ static enum engine_dep_word word_of(uint32_t kinds)
 
 static void grow_referrers(struct growing *growing, uint32_t above, uint32_t kinds)
 {
-	struct referrers referrers = {.at = arena_array(growing->arena, struct engine_referrer, LIMIT_DEPS_SHOWN)};
+	struct referrers referrers = {.at = calloc(LIMIT_DEPS_SHOWN, sizeof(*referrers.at))};
+	CHECK(referrers.at);
 	const struct engine_dep *dep = &growing->deps[above];
 	site_id site = dep->sites_count > 0 ? dep->sites[0] : growing->engine->options.self;
 	engine_relations_to(growing->engine, &dep->target, site, kinds, take, &referrers);
@@ -152,6 +155,7 @@ static void grow_referrers(struct growing *growing, uint32_t above, uint32_t kin
 		                           .target = {.managed = true, .id = referrers.at[i].from}};
 		grow_one(growing, above, &below);
 	}
+	free(referrers.at);
 }
 
 /* ---- Trees ------------------------------------------------------------------------------------------------------------- */
@@ -231,10 +235,14 @@ enum engine_loss engine_loss_of(struct engine *engine, struct arena *arena, cons
 	*risks = NULL;
 	if (holds && !others)
 		return ENGINE_LOSS_ALL;
-	struct relation_risks *found = arena_new(arena, struct relation_risks);
-	if (engine_risks_without(engine, arena, view->id, site, found)) {
-		*risks = found;
-		return ENGINE_LOSS_RELIED;
+	struct relation_risks *found = calloc(1, sizeof(*found));
+	CHECK(found);
+	bool relied = engine_risks_without(engine, arena, view->id, site, found);
+	if (relied) {
+		struct relation_risks *kept = arena_new(arena, struct relation_risks);
+		*kept = *found;
+		*risks = kept;
 	}
-	return holds ? ENGINE_LOSS_COPY : ENGINE_LOSS_NONE;
+	free(found);
+	return relied ? ENGINE_LOSS_RELIED : holds ? ENGINE_LOSS_COPY : ENGINE_LOSS_NONE;
 }

@@ -391,39 +391,6 @@ static void look_at_dependants(const struct run *run)
 		engine_relations_to(run->engine, &target, 0, 1U << GLUE_RELIANCE, look_at_risk, run->engine);
 }
 
-void engine_relations_ran(const struct run *run)
-{
-	struct engine_head head;
-	struct glue_request asked;
-	struct glue_match match;
-	struct replica_id from = run->task.op.replicant;
-	if (!has_run(run))
-		return;
-	look_at_dependants(run);
-	if (run->task.kind == REPLICA_LEAVE || (run->class.effect == ORDER_DELETE && run->class.facet == 0)) {
-		forget(run->engine, from);
-		return;
-	}
-	if (!match_of(run, &head, &asked, &match) || !says_something(match.operation))
-		return;
-	enum glue_effect effect = glue_operation_effect(match.operation);
-	/* What an action refers to it needs while it runs. */
-	if (effect != GLUE_CREATE && effect != GLUE_REPLACE && effect != GLUE_ASSIGN)
-		return;
-	struct revision revision;
-	revision_begin(&revision, run->engine, from);
-	struct reading_of reading = {.revision = &revision,
-	                             .match = &match,
-	                             .own = run->own,
-	                             .scope = engine_scope_of(head.fields),
-	                             .facet = glue_operation_facet(match.operation),
-	                             .partial = effect == GLUE_ASSIGN};
-	take_body(&reading, match.operation, body_of(run, &revision));
-	if (glue_facet_number(match.operation) == 0)
-		take_parts(&reading, match.operation, run->answer);
-	revision_end(&revision);
-}
-
 /* ---- What paths say --------------------------------------------------------------------------------------------------- */
 
 static bool take_place(void *context, const struct glue_place *place, struct buf *value, bool *quoted)
@@ -453,13 +420,24 @@ static bool match_collection(const struct glue *glue, const struct replica_about
 	return false;
 }
 
+static bool says_in_path(const struct glue_operation *operation)
+{
+	for (uint32_t i = 0; operation && i < glue_relations_count(operation); i++) {
+		const struct glue_relation *relation = glue_relation_at(operation, i);
+		if (relation->where == GLUE_IN_PATH && relation->kind != GLUE_UNRELATED)
+			return true;
+	}
+	return false;
+}
+
 static void take_path(struct engine *engine, struct replica_id from, const struct replica_about *about)
 {
 	struct glue_request asked;
 	struct glue_match match;
 	struct buf unused = {0};
 	struct setup *setup = engine->setup;
-	if (!setup || !setup->about.glue || !match_collection(setup->about.glue, about, &asked, &match))
+	if (!setup || !setup->about.glue || !match_collection(setup->about.glue, about, &asked, &match) ||
+	    (!match.needs_body && !says_in_path(match.operation)))
 		return;
 	struct revision revision;
 	revision_begin(&revision, engine, from);
@@ -469,6 +447,48 @@ static void take_path(struct engine *engine, struct replica_id from, const struc
 	                             .where = RELATION_IN_PATH};
 	glue_splice_target(&match, &asked, &(struct glue_replacer){&reading, take_place}, &unused);
 	buf_free(&unused);
+	revision_end(&revision);
+}
+
+/* ---- What has run --------------------------------------------------------------------------------------------------- */
+
+void engine_relations_ran(const struct run *run)
+{
+	struct engine_head head;
+	struct glue_request asked;
+	struct glue_match match;
+	struct replica_id from = run->task.op.replicant;
+	if (!has_run(run))
+		return;
+	look_at_dependants(run);
+	if (run->task.kind == REPLICA_LEAVE || (run->class.effect == ORDER_DELETE && run->class.facet == 0)) {
+		forget(run->engine, from);
+		return;
+	}
+	if (!match_of(run, &head, &asked, &match))
+		return;
+	/* It may have been deleted before, and is there again: a delete lost. */
+	if (run->class.effect == ORDER_CREATE && run->class.facet == 0)
+		take_path(run->engine, from,
+		          &(struct replica_about){
+					  .service = run->task.service, .type = run->task.type, .collection = run->task.collection});
+	if (!says_something(match.operation))
+		return;
+	enum glue_effect effect = glue_operation_effect(match.operation);
+	/* What an action refers to it needs while it runs. */
+	if (effect != GLUE_CREATE && effect != GLUE_REPLACE && effect != GLUE_ASSIGN)
+		return;
+	struct revision revision;
+	revision_begin(&revision, run->engine, from);
+	struct reading_of reading = {.revision = &revision,
+	                             .match = &match,
+	                             .own = run->own,
+	                             .scope = engine_scope_of(head.fields),
+	                             .facet = glue_operation_facet(match.operation),
+	                             .partial = effect == GLUE_ASSIGN};
+	take_body(&reading, match.operation, body_of(run, &revision));
+	if (glue_facet_number(match.operation) == 0)
+		take_parts(&reading, match.operation, run->answer);
 	revision_end(&revision);
 }
 

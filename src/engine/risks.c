@@ -195,7 +195,8 @@ static enum relation_reach reach_without(void *context, site_id site)
 bool engine_risks_without(struct engine *engine, struct arena *arena, struct replica_id id, site_id site,
                           struct relation_risks *risks)
 {
-	struct relation_record *record = arena_new(arena, struct relation_record);
+	struct relation_record *record = calloc(1, sizeof(*record));
+	CHECK(record);
 	engine_relations_from(engine, id, arena, record);
 	risks->record.count = 0;
 	for (uint32_t i = 0; i < record->count; i++) {
@@ -207,6 +208,7 @@ bool engine_risks_without(struct engine *engine, struct arena *arena, struct rep
 		risks->why[risks->record.count] = RELATION_UNREACHABLE;
 		risks->record.facts[risks->record.count++] = *fact;
 	}
+	free(record);
 	return risks->record.count > 0;
 }
 
@@ -450,6 +452,8 @@ int engine_risks_load(struct engine *engine)
 {
 	buf_clear(&engine->risks.due);
 	engine->risks.count = 0;
+	if (engine->sites)
+		sweep_all(engine); /* what changed while the store could not be used */
 	return engine_row_scan(engine, TABLE, STR("k"), STR(""), count_one, &engine->risks.count);
 }
 

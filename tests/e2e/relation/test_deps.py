@@ -48,6 +48,18 @@ def test_what_is_in_a_container_is_below_it(deps, shop):
     assert "(see above)" in text  # and it ends there
 
 
+def test_a_site_that_only_knows_of_it_knows_what_it_is_in(demo, deps, shop):
+    made = ask(demo.url("Site1", "compute") + f"/projects/{shop['project']}/volumes", "POST",
+               {"Scope": "Site1 % Site2", "Prefer": "wait=60"}, json_body={"name": "data", "size": 1})
+    assert made.status == 201, made
+    for site in ("Site1", "Site2"):
+        wait_for(lambda site=site: f"contains compute.volume {made.json['id']} (data)" in deps("tree", shop["project"], site=site).out,
+                 f"it at {site}")
+    assert delete(demo, f"/volumes/{made.json['id']}", "compute").status == 204
+    for site in ("Site1", "Site2"):
+        wait_for(lambda site=site: made.json["id"] not in deps("tree", shop["project"], site=site).out, f"it to go at {site}")
+
+
 def test_why_and_impact(deps, shop):
     first, below = lines(deps("why", shop["secret"], site="Site2"))
     assert first.startswith(f"image.secret {shop['secret']}") and below.startswith(f"└─ relied on by compute.server {shop['server']}")

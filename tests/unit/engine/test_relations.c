@@ -2,6 +2,7 @@
 #include "life.h"
 
 #include "engine/relations.h"
+#include "replica/replica_int.h"
 
 #include <stdio.h>
 
@@ -174,12 +175,77 @@ static void what_is_managed_is_known_by_its_meta_id(void **state)
 	end(&world);
 }
 
+/* As src/replica puts it, up to where this is read. */
+static void put_row(struct world *world, uint8_t id, uint8_t kind, const char *collection, const uint8_t *becomes)
+{
+	struct replica_id key = id_of(id), other = id_of(becomes ? *becomes : 0);
+	struct buf row = {0};
+	put_number(&row, REPLICA_ROW_VERSION, 1);
+	put_number(&row, kind, 1);
+	if (kind == REPLICANT_ALIAS) {
+		buf_put(&row, str_make((const char *)other.bytes, sizeof(other.bytes)));
+		put_number(&row, LIFE_SELF, 8);
+		buf_put(&row, str_make((const char *)key.bytes, sizeof(key.bytes)));
+		put_number(&row, LIFE_SELF, 8);
+		put_number(&row, 1, 4);
+	} else {
+		put_number(&row, 0, 9);
+		put_text(&row, STR("compute"));
+		put_text(&row, STR("compute.server"));
+		put_text(&row, str_of(collection));
+		put_text(&row, STR(""));
+	}
+	engine_row_put(&world->life.engine, REPLICA_REPLICANTS, str_make((const char *)key.bytes, sizeof(key.bytes)),
+	               buf_str(&row));
+	buf_free(&row);
+}
+
+static int contents(struct world *world, uint8_t container)
+{
+	int count = 0;
+	struct relation_target target = {.managed = true, .id = id_of(container)};
+	assert_true(engine_relations_to(&world->life.engine, &target, 0, 1U << GLUE_CONTAINED, count_one, &count));
+	return count;
+}
+
+static void a_container_is_in_the_path(void **state)
+{
+	(void)state;
+	struct world world;
+	struct buf collection = {0};
+	const uint8_t winner = 8;
+	begin(&world);
+	buf_put(&collection, STR("/projects/"));
+	replica_id_put(id_of(9), &collection);
+	buf_put(&collection, STR("/servers"));
+	put_row(&world, 1, REPLICANT_LIVE, buf_c(&collection), NULL);
+	put_row(&world, 2, REPLICANT_LIVE, buf_c(&collection), NULL);
+	put_row(&world, 3, REPLICANT_LIVE, "/servers", NULL);
+	put_row(&world, 9, REPLICANT_LIVE, "/projects", NULL);
+	assert_int_equal(contents(&world, 9), 2);
+	/* Whatever its body says, that stays. */
+	ran(&world, 1, ORDER_REPLACE, "PUT /servers/x", "{\"secret\": \"a\"}");
+	put_row(&world, 2, REPLICANT_GONE, buf_c(&collection), NULL);
+	assert_int_equal(contents(&world, 9), 1);
+	/* The container turns out to be the same as another. */
+	put_row(&world, 9, REPLICANT_ALIAS, "", &winner);
+	assert_int_equal(contents(&world, 9), 0);
+	assert_int_equal(contents(&world, 8), 1);
+	assert_int_equal(engine_commit(&world.life.engine), 0);
+	assert_int_equal(relying_on(&world, "a"), 1);
+	put_row(&world, 1, REPLICANT_LEFT, buf_c(&collection), NULL);
+	assert_int_equal(contents(&world, 8), 0);
+	buf_free(&collection);
+	end(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_ran_last_counts),
 		cmocka_unit_test(it_survives_a_restart),
 		cmocka_unit_test(what_is_managed_is_known_by_its_meta_id),
+		cmocka_unit_test(a_container_is_in_the_path),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
