@@ -71,6 +71,8 @@ static void ran(struct world *world, uint8_t from, uint8_t effect, const char *r
 	run.task.kind = REPLICA_RUN;
 	run.task.op.replicant = id_of(from);
 	run.task.service = STR("compute");
+	run.task.type = STR("compute.server");
+	run.task.collection = STR("/servers");
 	run.own = (struct engine_name){.service = STR("compute"), .type = STR("compute.server")};
 	run.class.effect = effect;
 	run.request.head = str_of(head);
@@ -189,7 +191,8 @@ static void put_row(struct world *world, uint8_t id, uint8_t kind, const char *c
 		put_number(&row, LIFE_SELF, 8);
 		put_number(&row, 1, 4);
 	} else {
-		put_number(&row, 0, 9);
+		put_number(&row, 0, 8);
+		put_number(&row, 0, 1);
 		put_text(&row, STR("compute"));
 		put_text(&row, STR("compute.server"));
 		put_text(&row, str_of(collection));

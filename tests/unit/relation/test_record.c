@@ -100,7 +100,7 @@ static void there_is_a_limit(void **state)
 {
 	(void)state;
 	struct relation_record record = {0};
-	char places[LIMIT_RELATION_FACTS + 1][16];
+	char places[LIMIT_RELATION_FACTS + 1][32];
 	for (int i = 0; i <= LIMIT_RELATION_FACTS; i++) {
 		snprintf(places[i], sizeof(places[i]), "/secrets/%d", i);
 		set(&record, places[i], "a");
