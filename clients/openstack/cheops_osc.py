@@ -4,8 +4,8 @@
 options outweigh. The scope goes into the header `Scope` of the requests that the command makes. An agent of Cheops takes it from
 there; whoever is no agent ignores it.
 
-Two kinds of requests are about the client alone, and go without: log-in, and the question which versions a service has. They are
-answered by the site where the client is, whatever the scope says.
+Log-in goes without: it is about the client alone, and asked of the site where that is, whatever the scope says. Which versions a
+service has is asked of the sites of the scope; where these are several (`&`), all answer, and the client is shown the first.
 
 OpenStackClient has no way for a plugin to add a header. All of its libraries send their requests through sessions of keystoneauth,
 which in turn use adapters of requests, which can be put around each other: so sessions that are made while a scope is chosen get one
@@ -31,8 +31,8 @@ DEFAULT_API_VERSION = "1"
 ENVIRONMENT = "OS_SCOPE"
 LONGEST_BYTES = 4096  # as agents have it
 LOG = logging.getLogger(__name__)
-# /, /v2.1/, /identity/v3: versions. /v3/auth/tokens: log-in
-OF_THE_CLIENT = re.compile(r"(/[a-z-]+)?(/v[0-9.]+)?/?|(/[a-z-]+)?/v3/auth/.*")
+LOG_IN = re.compile(r"(/[a-z-]+)?/v3(/auth/.*)?")
+VERSIONS = re.compile(r"(/[a-z-]+)?(/v[0-9.]+)?/?")  # /, /v2.1/, /image/v2
 
 
 def make_client(_):
@@ -84,12 +84,31 @@ def explain(response):
         return None
 
 
-def understood(response):
+def understood(response, request):
     """OpenStack's libraries know the errors of their services only, each in another form. One of an agent is told in a form that
-    all of them read: that of Nova."""
+    all of them read: that of Nova. Why versions could not be asked for is told by none of them: so it is told here."""
     said = explain(response)
     if said is not None:
+        if VERSIONS.fullmatch(urllib.parse.urlsplit(request.url).path):
+            warn_once(said)
         response._content = json.dumps({"error": {"code": response.status_code, "message": said}}).encode()
+        response.headers["Content-Type"] = "application/json"
+    return response
+
+
+def first_of(response, request):
+    """Documents about versions, of several sites, come side by side (docs/aggregation.md). They say the same at each, since sites
+    whose versions do not fit are not used together: so one of them does."""
+    path = urllib.parse.urlsplit(request.url).path
+    if response.status_code != 207 or request.method != "GET" or not VERSIONS.fullmatch(path):
+        return response
+    try:
+        answers = [one for one in json.loads(response.content).values() if one.get("status", 500) < 400 and "body" in one]
+    except (ValueError, AttributeError):
+        return response
+    if answers:
+        response.status_code = answers[0]["status"]
+        response._content = json.dumps(answers[0]["body"]).encode()
         response.headers["Content-Type"] = "application/json"
     return response
 
@@ -98,7 +117,12 @@ def warn(response):
     """A list that is not whole says so in a header, which none of the libraries looks at."""
     partial = response.headers.get("Cheops-Partial")
     if partial:
-        LOG.warning("the answer is not whole: %s", partial)
+        warn_once(f"the answer is not whole: {partial}")
+
+
+@functools.lru_cache(maxsize=None)
+def warn_once(text):
+    LOG.warning("%s", text)
 
 
 # ---- requests -------------------------------------------------------------------------------------------------------------
@@ -113,12 +137,12 @@ class Scoped(adapters.BaseAdapter):
         self.chosen = chosen
 
     def send(self, request, *arguments, **options):
-        if not OF_THE_CLIENT.fullmatch(urllib.parse.urlsplit(request.url).path):
+        if not LOG_IN.fullmatch(urllib.parse.urlsplit(request.url).path):
             request.headers["Scope"] = self.chosen.encode()
             LOG.debug("%s %s with the scope %s", request.method, request.url, self.chosen)
         response = self.inner.send(request, *arguments, **options)
         warn(response)
-        return understood(response)
+        return understood(first_of(response, request), request)
 
     def close(self):
         self.inner.close()

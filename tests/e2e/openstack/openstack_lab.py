@@ -242,10 +242,21 @@ class Lab(wan_lab.Lab):
 
     # ---- processes
 
-    def start_part(self, site, part):
-        """A service of a site, after kill()."""
+    def kill_part(self, site, part, service):
+        """A service of a site, and until the processes that it had started have noticed: they have its port."""
+        self.kill(site, part)
+        wait_for(lambda: not self.listens(site, FRONTS[service]), f"what {part} of {site} had started to end")
+
+    def start_part(self, site, part, service):
+        """After kill_part(); until the agent has an answer of it."""
         how = self.state["started"][f"{site}/{part}"]
         with open(how["log"], "ab") as log:
             child = self.popen(site, how["command"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=how["env"],
                                start_new_session=True)
         self.state["processes"][f"{site}/{part}"] = wan_lab.process.describe(child.pid)
+
+        def answers():
+            assert child.poll() is None, pathlib.Path(how["log"]).read_text(encoding="utf-8", errors="replace")[-2000:]
+            return self.listens(site, FRONTS[service]) and self.ask(site, service, "/", token=None).status < 500
+
+        wait_for(answers, f"{part} of {site}")
