@@ -133,9 +133,9 @@ void engine_bringing_reply(struct bringing *bringing, const struct err *failure)
 		say_ones(bringing);
 	unlink_it(bringing);
 	end(bringing);
-	bringing->task.run = tell;
-	http_loop_post(bringing->about.loop, &bringing->task);
 	engine_changed(bringing->engine); /* looking has begun a session of the store */
+	bringing->task.run = tell;
+	http_loop_post(bringing->about.loop, &bringing->task); /* from here on it is that loop's */
 }
 
 /* Nobody hears of it before it is durable. */
