@@ -129,7 +129,7 @@ _cheops_command_get() {
     case $previous in
         --state) _cheops_words 'settled pending stuck rejected in-doubt diverged deleted left' "$current" ;;
         --service | --site | --api) ;;
-        *) _cheops_words '--service --site --state --verify --watch --output --api --config --color --help -w -o -c -h' "$current" ;;
+        *) _cheops_words '--service --site --state --verify --parts --watch --output --api --config --color --help -w -o -c -h' "$current" ;;
     esac
 }
 

@@ -188,6 +188,7 @@ static const struct api_route routes[] = {
 	{STR_INIT("/cheops/v1/replicants"), STR_INIT("GET"), api_get_replicants, NULL, false},
 	{STR_INIT("/cheops/v1/replicants"), STR_INIT("POST"), api_post_replicant, NULL, false},
 	{STR_INIT("/cheops/v1/replicants/{id}"), STR_INIT("GET"), api_get_replicant, NULL, false},
+	{STR_INIT("/cheops/v1/replicants/{id}/parts"), STR_INIT("GET"), api_get_parts, NULL, false},
 	{STR_INIT("/cheops/v1/replicants/{id}/verify"), STR_INIT("GET"), api_get_verify, NULL, false},
 	{STR_INIT("/cheops/v1/replicants/{id}/repair"), STR_INIT("POST"), api_post_repair, NULL, false},
 	{STR_INIT("/cheops/v1/replicants/{id}/members/{site}"), STR_INIT("PUT"), api_put_member, NULL, false},

@@ -69,6 +69,7 @@ void api_get_operations(const struct api_agent *agent, const struct proxy_call *
 void api_get_operation(const struct api_agent *agent, const struct proxy_call *call);
 void api_post_retry(const struct api_agent *agent, const struct proxy_call *call);
 void api_post_happened(const struct api_agent *agent, const struct proxy_call *call);
+void api_get_parts(const struct api_agent *agent, const struct proxy_call *call);
 void api_post_replicant(const struct api_agent *agent, const struct proxy_call *call);
 /* Answers as a GET of it would be. */
 void api_show_replicant(const struct api_agent *agent, struct proxy_exchange *exchange, struct http_loop *loop,

@@ -97,6 +97,10 @@ static void put_member(struct buf *out, const struct engine_reply *reply, const 
 	api_put_site(out, reply, member->site);
 	buf_printf(out, ",\"verify\":\"%s\"", engine_verdict_name(member->verdict));
 	put_text(out, "reason", member->reason);
+	if (member->parts.length > 0) {
+		buf_put(out, STR(",\"parts\":"));
+		buf_put(out, member->parts);
+	}
 	buf_put(out, STR(",\"differences\":["));
 	for (uint32_t i = 0; i < member->differences_count; i++) {
 		const struct engine_difference *difference = &member->differences[i];
@@ -147,19 +151,60 @@ static void put_verified(struct buf *out, const struct engine_verified *verified
 	buf_put(out, STR("]}\n"));
 }
 
-static void verified(void *context, const struct engine_verified *verified)
+static void put_parts(struct buf *out, const struct engine_verified *verified)
+{
+	struct engine_reply names = {.self = verified->self, .sites = verified->sites};
+	put_id(out, verified->view->id);
+	put_text(out, "type", verified->view->type);
+	put_text(out, "name", verified->view->name);
+	buf_put(out, STR(",\"members\":["));
+	for (uint32_t i = 0; i < verified->members_count; i++) {
+		const struct engine_member_verdict *member = &verified->members[i];
+		bool unread = member->verdict == ENGINE_UNKNOWN || member->verdict == ENGINE_MISSING ||
+		              (member->verdict == ENGINE_NOT_SETTLED && member->parts.length == 0);
+		buf_put(out, i > 0 ? STR(",") : STR(""));
+		api_put_site(out, &names, member->site);
+		put_text(out, "reason", unread ? member->reason : STR(""));
+		buf_put(out, STR(",\"parts\":"));
+		buf_put(out, unread ? STR("null") : member->parts.length > 0 ? member->parts : STR("[]"));
+		buf_put_char(out, '}');
+	}
+	buf_put(out, STR("]}\n"));
+}
+
+static void answer(struct proxy_exchange *exchange, const struct engine_verified *verified,
+                   void (*put)(struct buf *out, const struct engine_verified *verified))
 {
 	struct buf body = {0};
 	if (verified->code) {
 		const struct api_refusal *why = verified->code == ERR_NOT_FOUND ? &no_replicant
 		                                : verified->code == ERR_LIMIT   ? &too_many
 		                                                                : &no_engine;
-		api_answer_problem(context, why, verified->text.at, STR(""));
+		api_answer_problem(exchange, why, verified->text.at, STR(""));
 	} else {
-		put_verified(&body, verified);
-		proxy_answer(context, 200, api_json, STR(""), buf_str(&body));
+		put(&body, verified);
+		proxy_answer(exchange, 200, api_json, STR(""), buf_str(&body));
 	}
 	buf_free(&body);
+}
+
+static void verified(void *context, const struct engine_verified *verified)
+{
+	answer(context, verified, put_verified);
+}
+
+static void parted(void *context, const struct engine_verified *verified)
+{
+	answer(context, verified, put_parts);
+}
+
+void api_get_parts(const struct api_agent *agent, const struct proxy_call *call)
+{
+	struct engine_verification about = {
+		.parts = true, .loop = call->loop, .done = parted, .dropped = dropped, .context = call->exchange};
+	struct engine *engine = begin(agent, call, &about.replicant);
+	if (engine)
+		engine_verify(engine, &about);
 }
 
 void api_get_verify(const struct api_agent *agent, const struct proxy_call *call)
@@ -188,6 +233,10 @@ static void copied(void *context, int code, const struct engine_reading *reading
 	put_text(&body, "digest", reading->digest);
 	put_text(&body, "reason", reading->reason);
 	put_text(&body, "text", reading->text);
+	if (reading->parts.length > 0) {
+		buf_put(&body, STR(",\"parts\":"));
+		buf_put(&body, reading->parts);
+	}
 	buf_put(&body, STR(",\"facets\":["));
 	for (uint32_t i = 0; i < reading->facets_count; i++) {
 		buf_put(&body, i > 0 ? STR(",") : STR(""));

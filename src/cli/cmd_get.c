@@ -3,13 +3,14 @@
 
 #include "replica/replica.h"
 
-enum { OPTION_SERVICE, OPTION_SITE, OPTION_STATE, OPTION_VERIFY, OPTIONS_OWN };
+enum { OPTION_SERVICE, OPTION_SITE, OPTION_STATE, OPTION_VERIFY, OPTION_PARTS, OPTIONS_OWN };
 
 static const struct cli_option options[] = {
 	[OPTION_SERVICE] = {"service", 0, "NAME", "of that service only"},
 	[OPTION_SITE] = {"site", 0, "SITE", "those with a copy at that site; with --state, whose copy is meant"},
 	[OPTION_STATE] = {"state", 0, "STATE", "those with a copy in that state; `deleted` shows what is gone"},
 	[OPTION_VERIFY] = {"verify", 0, NULL, "compare the copies, as the services of the sites have them now"},
+	[OPTION_PARTS] = {"parts", 0, NULL, "of one: what it is made of at each site, as the services have it now"},
 	[OPTIONS_OWN] = CLI_WATCH_OPTIONS,
 	{0},
 };
@@ -44,6 +45,7 @@ static const char more[] =
 	"  cheops get pool --state pending --watch\n"
 	"  cheops get 01890a5d-ac96-774b-bcce-b302099a8057\n"
 	"  cheops get pool --verify\n"
+	"  cheops get stack 01890a5d-ac96-774b-bcce-b302099a8057 --parts\n"
 	"  cheops get image -o json | jq -r '.replicants[].id'\n";
 
 struct get_call {
@@ -53,6 +55,7 @@ struct get_call {
 	const char *site;
 	const char *state;
 	bool verify;
+	bool parts;
 	struct cli_watch watch;
 };
 
@@ -77,6 +80,7 @@ static int take(void *context, int kind, const char *value)
 	case OPTION_SITE: call->site = value; return CLI_FINE;
 	case OPTION_STATE: call->state = value; return CLI_FINE;
 	case OPTION_VERIFY: call->verify = true; return CLI_FINE;
+	case OPTION_PARTS: call->parts = true; return CLI_FINE;
 	default: return take_plain(call, value);
 	}
 }
@@ -86,6 +90,8 @@ static int check(const void *context)
 	const struct get_call *call = context;
 	if (call->id != NULL && (call->service != NULL || call->site != NULL || call->state != NULL))
 		return cli_usage("get", "--service, --site and --state choose from the list; with an id there is one only");
+	if (call->parts && (call->id == NULL || call->verify))
+		return cli_usage("get", "--parts is for one resource: give its id, and not --verify");
 	if (call->verify && call->watch.again)
 		return cli_usage("get", "--verify asks the services of all sites: not again and again, so not with --watch");
 	return CLI_FINE;
@@ -250,6 +256,34 @@ static void put_one(struct buf *out, const json_t *item, bool colour)
 	cli_table_free(&table);
 }
 
+static void put_parts(struct buf *out, const json_t *item, bool colour)
+{
+	static const char *const titles[] = {"SITE", "SERVICE", "TYPE", "LOCAL ID", NULL};
+	struct cli_table table;
+	json_t *sorted[LIMIT_REPLICA_MEMBERS], *part;
+	size_t count = cli_members(item, sorted), index;
+	cli_table_begin(&table, titles);
+	for (size_t i = 0; i < count; i++) {
+		const json_t *parts = json_object_get(sorted[i], "parts");
+		struct str reason = cli_json_text(sorted[i], "reason");
+		if (json_array_size(parts) == 0) {
+			cli_table_add(&table, "", cli_json_text(sorted[i], "site"));
+			cli_table_add(&table, "", reason.length > 0 ? reason : STR("(none)"));
+			cli_table_add(&table, "", STR(""));
+			cli_table_add(&table, "", STR(""));
+		}
+		json_array_foreach(parts, index, part)
+		{
+			cli_table_add(&table, "", cli_json_text(sorted[i], "site"));
+			cli_table_add(&table, "", cli_json_text(part, "service"));
+			cli_table_add(&table, "", cli_json_text(part, "type"));
+			cli_table_add(&table, "", cli_json_text(part, "id"));
+		}
+	}
+	cli_table_put(out, &table, colour);
+	cli_table_free(&table);
+}
+
 /* A word that nobody here knows looks like one of which there is nothing. */
 static void tell_nothing(const struct get_call *call, const json_t *answer)
 {
@@ -270,7 +304,7 @@ static int ask(const struct get_call *call, json_t **answer)
 	struct buf target = {0};
 	buf_put(&target, STR("/cheops/v1/replicants"));
 	if (call->id != NULL) {
-		buf_printf(&target, "/%s", call->id);
+		buf_printf(&target, "/%s%s", call->id, call->parts ? "/parts" : "");
 	} else {
 		cli_query_add(&target, "type", call->type);
 		cli_query_add(&target, "service", call->service);
@@ -324,7 +358,7 @@ static int show(const void *context, struct buf *out)
 		return status;
 	}
 	if (!cli_watch_put_data(&call->watch, out, answer))
-		(call->id != NULL ? put_one : put_list)(out, answer, colour);
+		(call->parts ? put_parts : call->id != NULL ? put_one : put_list)(out, answer, colour);
 	json_decref(answer);
 	return CLI_FINE;
 }

@@ -19,6 +19,7 @@ static void end(struct copying *copying)
 	struct engine_reading *reading = &copying->reading;
 	reading->session = buf_str(&copying->session);
 	reading->text = buf_str(&copying->text);
+	reading->parts = reading->kind == ENGINE_READ_HERE ? buf_str(&copying->parts) : STR("");
 	reading->reason = str_of(copying->err.text);
 	if (reading->kind == ENGINE_READ_HERE && !copying->wants_facets)
 		reading->digest = str_make(copying->digest, sizeof(copying->digest));
@@ -86,6 +87,36 @@ static bool look(struct copying *copying, struct replica_view *view, struct buf 
 
 /* ---- Reading -------------------------------------------------------------------------------------------------------- */
 
+static bool note_part(void *context, const struct glue_place *place, struct buf *value, bool *quoted)
+{
+	struct copying *copying = context;
+	(void)value;
+	(void)quoted;
+	if (place->relation != GLUE_COMPOSITION || !place->type || place->value.length == 0 ||
+	    copying->parts_count == LIMIT_ENGINE_PARTS)
+		return false;
+	buf_put(&copying->parts, copying->parts_count++ > 0 ? STR(",{\"service\":") : STR("{\"service\":"));
+	buf_put_json(&copying->parts, glue_type_service(place->type));
+	buf_put(&copying->parts, STR(",\"type\":"));
+	buf_put_json(&copying->parts, glue_type_name(place->type));
+	buf_put(&copying->parts, STR(",\"id\":"));
+	buf_put_json(&copying->parts, place->value);
+	buf_put_char(&copying->parts, '}');
+	return false;
+}
+
+/* What the application has made for it, by the ids that these have here. */
+static void find_parts(struct copying *copying, const struct glue_operation *read, struct str body)
+{
+	struct buf unused = {0};
+	if (!read || !glue_type_has_parts(copying->match.type))
+		return;
+	buf_put_char(&copying->parts, '[');
+	engine_splice(glue_answer_places(read), &(struct glue_replacer){copying, note_part}, body, &unused);
+	buf_put_char(&copying->parts, ']');
+	buf_free(&unused);
+}
+
 /* Ids as users see them, without what may differ. What is no JSON is compared byte by byte. */
 static int make_comparable(struct copying *copying, struct str body, struct err *err)
 {
@@ -93,6 +124,7 @@ static int make_comparable(struct copying *copying, struct str body, struct err 
 	struct engine_to_meta to = {copying->engine, copying->own};
 	struct glue_replacer meta = engine_to_meta(&to);
 	struct buf seen = {0};
+	find_parts(copying, read, body);
 	engine_splice(read ? glue_answer_places(read) : NULL, &meta, body, &seen);
 	int code = glue_comparable(copying->match.type, buf_str(&seen), &copying->text, err);
 	if (code == 0)
@@ -236,4 +268,5 @@ void engine_copy_end(struct copying *copying)
 	buf_free(&copying->target);
 	buf_free(&copying->session);
 	buf_free(&copying->text);
+	buf_free(&copying->parts);
 }

@@ -238,6 +238,8 @@ struct copying {
 	struct buf target;
 	struct buf session;
 	struct buf text;
+	struct buf parts; /* see struct engine_reading */
+	uint32_t parts_count;
 	char digest[2 * ENGINE_BLOB_BYTES];
 	bool wants_facets; /* not the item: its facets (verify_facets.c) */
 	struct facets *facets;

@@ -174,6 +174,18 @@ void engine_inquire(struct run *run)
 
 /* ---- The state ----------------------------------------------------------------------------------------------------- */
 
+/* The services of the others make their own. What is no JSON stays as it is. */
+static void drop_parts(const struct glue_type *type, struct buf *body)
+{
+	struct buf rest = {0};
+	if (!glue_type_has_parts(type) || glue_without_parts(type, buf_str(body), &rest, NULL) != 0) {
+		buf_free(&rest);
+		return;
+	}
+	buf_free(body);
+	*body = rest;
+}
+
 static void state_told(void *context, const struct http_call_answer *answer)
 {
 	struct run *run = context;
@@ -190,6 +202,7 @@ static void state_told(void *context, const struct http_call_answer *answer)
 	struct engine_to_meta to = {run->engine, run->own};
 	struct glue_replacer meta = engine_to_meta(&to);
 	engine_splice(glue_answer_places(read), &meta, answer->body, &body);
+	drop_parts(run->match.type, &body);
 	engine_state_give(run, replace, &body);
 }
 

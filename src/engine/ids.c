@@ -135,7 +135,7 @@ static bool put_local(void *context, const struct glue_place *place, struct buf 
 	struct engine *engine = context;
 	struct engine_found found;
 	struct replica_id id;
-	if (place->kind != GLUE_PLACE_ID && place->kind != GLUE_PLACE_REFERENCE)
+	if ((place->kind != GLUE_PLACE_ID && place->kind != GLUE_PLACE_REFERENCE) || place->relation == GLUE_COMPOSITION)
 		return false;
 	if (!replica_id_parse(place->value, &id)) /* no need to ask the store, as most requests would */
 		return false;
@@ -340,6 +340,8 @@ static bool put_meta(void *context, const struct glue_place *place, struct buf *
 	const struct engine_to_meta *to = context;
 	struct engine_found found;
 	*quoted = true;
+	if (place->relation == GLUE_COMPOSITION) /* a part is of this site alone */
+		return false;
 	if (place->kind == GLUE_PLACE_LINK)
 		return put_meta_link(to, place->value, value);
 	/* What its user chose is the same everywhere. */

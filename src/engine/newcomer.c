@@ -65,7 +65,8 @@ static bool put_meta(void *context, const struct glue_place *place, struct buf *
 	struct shown *shown = context;
 	struct glue_replacer meta = engine_to_meta(&shown->to);
 	struct engine_found found;
-	if (place->kind == GLUE_PLACE_REFERENCE && engine_place_find(&shown->to, place, &found))
+	if (place->kind == GLUE_PLACE_REFERENCE && place->relation != GLUE_COMPOSITION &&
+	    engine_place_find(&shown->to, place, &found))
 		note_reference(shown, found.id);
 	return meta.replace(meta.context, place, value, quoted);
 }

@@ -247,7 +247,7 @@ static bool note_place(void *context, const struct glue_place *place, struct buf
 		buf_put(&reading->id, place->value);
 		reading->has_id = true;
 	}
-	if (place->kind != GLUE_PLACE_REFERENCE || is_shared(noting->ticket, place))
+	if (place->kind != GLUE_PLACE_REFERENCE || place->relation == GLUE_COMPOSITION || is_shared(noting->ticket, place))
 		return false;
 	bool chosen = place->type && glue_type_identity(place->type) == GLUE_CHOSEN;
 	if (replica_id_is(place->value, &id))

@@ -272,8 +272,10 @@ static void judge(struct verify *verify)
 		own_count = engine_division_level(&verify->arena, &verify->copying.match, readings, count, &own);
 	engine_compare(readings, count, verdicts, &reference, &verify->verified.tie);
 	for (uint32_t i = 0; i < count; i++) {
-		members[i] = (struct engine_member_verdict){
-			.site = verify->asked[i].asking.site, .verdict = verdicts[i], .reason = readings[i].reason};
+		members[i] = (struct engine_member_verdict){.site = verify->asked[i].asking.site,
+		                                            .verdict = verdicts[i],
+		                                            .reason = readings[i].reason,
+		                                            .parts = readings[i].parts};
 		if (verdicts[i] == ENGINE_DIFFERS && !str_equal(readings[i].digest, readings[reference].digest))
 			say_differences(verify, &readings[i], &readings[reference], &members[i]);
 		else if (verdicts[i] == ENGINE_NOT_SETTLED && readings[i].reason.length == 0)
@@ -301,7 +303,7 @@ static void go_on(struct verify *verify)
 	bool any = false;
 	for (uint32_t i = 1; type && i < glue_facets_count(type); i++)
 		any |= glue_facet_find(type, i, &facet);
-	if (!any) {
+	if (!any || verify->about.parts) {
 		judge(verify);
 		return;
 	}
@@ -365,6 +367,32 @@ static void take_text(struct asked *asked, struct str text)
 	buf_free(&made);
 }
 
+/* What another agent says, in our words. */
+static struct str parts_of(struct verify *verify, const json_t *json)
+{
+	json_t *parts = json_object_get(json, "parts"), *part;
+	size_t index;
+	struct buf out = {0};
+	if (!json_is_array(parts) || json_array_size(parts) > LIMIT_ENGINE_PARTS)
+		return STR("");
+	buf_put_char(&out, '[');
+	json_array_foreach(parts, index, part)
+	{
+		static const char *const names[] = {"service", "type", "id"};
+		for (size_t i = 0; i < 3; i++) {
+			const json_t *value = json_object_get(part, names[i]);
+			buf_printf(&out, "%s\"%s\":", i > 0 ? "," : index > 0 ? ",{" : "{", names[i]);
+			buf_put_json(&out, json_is_string(value) ? str_make(json_string_value(value), json_string_length(value))
+			                                         : STR(""));
+		}
+		buf_put_char(&out, '}');
+	}
+	buf_put_char(&out, ']');
+	struct str kept = copy(&verify->arena, buf_str(&out));
+	buf_free(&out);
+	return kept;
+}
+
 static void read_answer(struct asked *asked, struct str body)
 {
 	struct verify *verify = asked->verify;
@@ -374,7 +402,8 @@ static void read_answer(struct asked *asked, struct str body)
 	*reading = (struct engine_reading){.kind = ENGINE_READS,
 	                                   .session = text_of(verify, json, "session"),
 	                                   .digest = text_of(verify, json, "digest"),
-	                                   .reason = text_of(verify, json, "reason")};
+	                                   .reason = text_of(verify, json, "reason"),
+	                                   .parts = parts_of(verify, json)};
 	for (int i = 0; i < ENGINE_READS; i++)
 		if (str_equal(kind, str_of(engine_read_name((enum engine_read)i))))
 			reading->kind = (enum engine_read)i;

@@ -65,6 +65,8 @@ struct engine_reading {
 	struct str digest;  /* HERE: SHA-256 in hexadecimal */
 	struct str text;    /* HERE: in comparable form; "": it is no JSON, or longer than LIMIT_ENGINE_COMPARED_BYTES */
 	struct str reason;  /* otherwise: why, for people */
+	struct str
+		parts; /* HERE: what its application made for it, [{"service":…,"type":…,"id":…}]; "": it has no such things */
 	const struct engine_facet_reading *facets; /* instead of `digest` and `text`, where they were asked for */
 	uint32_t facets_count;
 };
@@ -125,6 +127,7 @@ struct engine_member_verdict {
 	site_id site;
 	enum engine_verdict verdict; /* of its facets as well: one that differs makes it DIFFERS */
 	struct str reason;           /* "" for SAME */
+	struct str parts;            /* as in struct engine_reading */
 	const struct engine_facet_verdict *facets;
 	uint32_t facets_count;
 	const struct engine_difference *differences;
@@ -152,6 +155,7 @@ struct engine_verified {
 
 struct engine_verification {
 	struct replica_id replicant;
+	bool parts; /* only what each is made of: facets are not looked at */
 	/* As in struct engine_question. */
 	struct http_loop *loop;
 	void (*done)(void *context, const struct engine_verified *verified);

@@ -263,10 +263,52 @@ static int add_places(struct glue_places *places, const struct glue_type *type, 
 	return code;
 }
 
+/* Each site's application makes the parts of its copy: their ids say nothing elsewhere. A list of them goes as a whole. */
+static int add_parts(struct glue_places *places, const struct glue_type *type, struct err *err)
+{
+	static const struct str each = STR_INIT("/*");
+	struct buf pointer = {0};
+	int code = 0;
+	for (uint32_t i = 0; code == 0 && i < type->in_body.count; i++) {
+		const struct glue_reference *reference = &type->in_body.at[i];
+		struct str place = reference->place;
+		if (reference->kind != GLUE_COMPOSITION)
+			continue;
+		while (place.length > each.length && memcmp(place.at + place.length - each.length, each.at, each.length) == 0)
+			place.length -= each.length;
+		buf_clear(&pointer);
+		buf_put(&pointer, type->object);
+		buf_put(&pointer, place);
+		code = glue_places_add(places, buf_str(&pointer), GLUE_PLACE_ID, NULL, err);
+	}
+	buf_free(&pointer);
+	return code;
+}
+
+bool glue_type_has_parts(const struct glue_type *type)
+{
+	for (uint32_t i = 0; i < type->in_body.count; i++)
+		if (type->in_body.at[i].kind == GLUE_COMPOSITION)
+			return true;
+	return false;
+}
+
+int glue_without_parts(const struct glue_type *type, struct str body, struct buf *out, struct err *err)
+{
+	struct glue_places *places = glue_places_new();
+	int code = add_parts(places, type, err);
+	if (code == 0)
+		code = glue_places_without(places, body, out, err);
+	glue_places_free(places);
+	return code;
+}
+
 int glue_comparable(const struct glue_type *type, struct str body, struct buf *out, struct err *err)
 {
 	struct glue_places *places = glue_places_new();
 	int code = add_places(places, type, &type->volatiles, err);
+	if (code == 0)
+		code = add_parts(places, type, err);
 	if (code == 0)
 		code = glue_places_without(places, body, out, err);
 	glue_places_free(places);
@@ -277,6 +319,8 @@ int glue_anew(const struct glue_type *type, struct str body, struct buf *out, st
 {
 	struct glue_places *places = glue_places_new();
 	int code = add_places(places, type, &type->volatiles, err);
+	if (code == 0)
+		code = add_parts(places, type, err);
 	if (code == 0 && type->identity == GLUE_ASSIGNED)
 		code = add_places(places, type, &type->ids, err);
 	if (code == 0 && type->identity == GLUE_ASSIGNED)

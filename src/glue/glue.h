@@ -458,7 +458,12 @@ bool glue_strip_preconditions(const struct glue_operation *operation, struct str
  * it, and nothing was written. */
 bool glue_insert_id(const struct glue_operation *operation, struct str body, struct str id, struct buf *out);
 
-/* What may differ between replicas: takes it out of an item's JSON text, and writes the rest in one canonical form, so that
+/* Has an item of it parts, which its application makes and destroys (references of the kind `composition`)? */
+bool glue_type_has_parts(const struct glue_type *type);
+/* An item's JSON text without the places where these stand: they are of one site alone. Errors as glue_comparable(), and in that form. */
+int glue_without_parts(const struct glue_type *type, struct str body, struct buf *out, struct err *err);
+
+/* What may differ between replicas, parts among it: takes it out of an item's JSON text, and writes the rest in one canonical form, so that
  * equal states give equal texts. The text is the one that users see: ids that differ between sites were replaced before.
  * ERR_INVALID: no JSON. ERR_LIMIT: nested too deep, or longer than LIMIT_GLUE_COMPARE_BYTES. Then nothing is written. */
 int glue_comparable(const struct glue_type *type, struct str body, struct buf *out, struct err *err);

@@ -236,6 +236,7 @@ int proxy_evaluate(struct proxy_exchange *exchange, const struct http_head *head
 			return proxy_choose_span(exchange, plan) < 0 ? -1 : 0;
 		return 0;
 	}
+	proxy_gather_prefers(exchange, head);
 	/* What is replicated runs at its members, whatever the scope, and uses what they have. */
 	bool operation = proxy_is_operation(exchange);
 	if (!operation && proxy_check_owner(exchange, head) != 0)

@@ -28,6 +28,8 @@
 
 /* ---- Is it one? -------------------------------------------------------------------------------------------------- */
 
+static bool asks_for(const struct http_head *head, struct str name, struct str word);
+
 static bool is_read(const struct proxy_exchange *exchange)
 {
 	return http_method_is_safe(exchange->method) && !str_equal(http_method_name(exchange->method), STR("TRACE"));
@@ -44,7 +46,15 @@ bool proxy_is_gather(const struct proxy_exchange *exchange, const struct scope_s
 	if (!resource)
 		return true;
 	bool reads = resource->effect == GLUE_READ || resource->effect == GLUE_LIST || resource->effect == GLUE_PASS;
-	return reads && !resource->match.needs_body && !(resource->known && resource->effect == GLUE_READ);
+	bool one = resource->known && resource->effect == GLUE_READ && !exchange->apart;
+	return reads && !resource->match.needs_body && !one;
+}
+
+/* A replicated item is one thing; unless somebody wants to see what each site has of it, such as its parts. */
+void proxy_gather_prefers(struct proxy_exchange *exchange, const struct http_head *head)
+{
+	const struct proxy_resource *resource = exchange->resource;
+	exchange->apart = resource && resource->effect == GLUE_READ && asks_for(head, STR("prefer"), STR("cheops-sites"));
 }
 
 static int refuse(struct proxy_exchange *exchange, const char *why)
@@ -237,7 +247,7 @@ void proxy_gather_head(struct proxy_attempt *attempt, struct http_head *head)
 	const struct http_field *gathered = attempt->peer ? http_find_named(head, STR("cheops-gather")) : NULL;
 	struct str says = gathered ? http_field_value(head, gathered) : STR("");
 	bool marks = gather->lists && str_equal(says, STR("marks"));
-	if (!gather->lists && !gather->divided && str_equal(says, STR("replica"))) {
+	if (!gather->lists && !gather->divided && !exchange->apart && str_equal(says, STR("replica"))) {
 		proxy_attempt_win(attempt);
 		return;
 	}

@@ -97,4 +97,6 @@ void proxy_gather_refuse(struct proxy_exchange *exchange);
 /* `Cheops-Partial: …`, where a part is missing of which that was not told yet. */
 bool proxy_put_partial(struct proxy_exchange *exchange, struct buf *out);
 
+void proxy_gather_prefers(struct proxy_exchange *exchange, const struct http_head *head);
+
 #endif

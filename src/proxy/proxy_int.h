@@ -399,6 +399,7 @@ struct proxy_exchange {
 	const struct relation_refusal *refusal; /* what is told to who asks for the plan; NULL: nothing */
 	const char *refused_as;                 /* its type */
 	struct str relied;                      /* who relies on what is deleted, as text; "": nobody */
+	bool apart;                             /* of one item, what each site has of it is wanted (gather.c) */
 	struct proxy_needs *needs;              /* what it requires, and is brought along; NULL: nothing (bring.c) */
 	struct str scope_text;                  /* as given */
 	struct str scope;                       /* canonical, with a service for each entry; "" without a scope */

@@ -138,13 +138,54 @@ static void any_order(void **state)
 	buf_free(&out);
 }
 
+/* Parts are of one site: a list of them goes as a whole, also where nothing calls it volatile. */
+static void test_parts(void **state)
+{
+	(void)state;
+	static const char description[] =
+		"format: 1\n"
+		"application: cloud\n"
+		"services: {compute: }\n"
+		"types:\n"
+		"  compute.server: {collection: /servers, item: '/servers/{id}'}\n"
+		"  compute.stack:\n"
+		"    collection: /stacks\n"
+		"    item: /stacks/{id}\n"
+		"    volatile: [/created]\n"
+		"    references: {body: {'/servers/*': {type: compute.server, kind: composition},\n"
+		"      '/groups/*/servers/*': {type: compute.server, kind: composition}, /first: compute.server}}\n";
+	static const char body[] =
+		"{\"id\":\"7\",\"count\":2,\"created\":1,\"first\":\"a\",\"groups\":[{\"name\":\"g\",\"servers\":[\"c\"]}],"
+		"\"servers\":[\"a\",\"b\"]}";
+	struct glue *glue = NULL;
+	struct glue_options options = {.path = "cloud.yaml", .hash_key = {1, 2}};
+	struct err err = {0};
+	struct buf out = {0};
+	if (glue_read(&glue, str_of(description), &options, &err) != 0)
+		fail_msg("%s", err.text);
+	const struct glue_type *server = glue_type_at(glue, 0), *stack = glue_type_at(glue, 1);
+	assert_false(glue_type_has_parts(server));
+	assert_true(glue_type_has_parts(stack));
+	assert_int_equal(glue_without_parts(stack, str_of(body), &out, &err), 0);
+	assert_string_equal(buf_c(&out),
+	                    "{\"count\":2,\"created\":1,\"first\":\"a\",\"groups\":[{\"name\":\"g\"}],\"id\":\"7\"}");
+	buf_clear(&out);
+	assert_int_equal(glue_comparable(stack, str_of(body), &out, &err), 0);
+	assert_string_equal(buf_c(&out), "{\"count\":2,\"first\":\"a\",\"groups\":[{\"name\":\"g\"}],\"id\":\"7\"}");
+	buf_clear(&out);
+	assert_int_equal(glue_anew(stack, str_of(body), &out, &err), 0);
+	assert_string_equal(buf_c(&out), "{\"count\":2,\"first\":\"a\",\"groups\":[{\"name\":\"g\"}]}");
+	buf_clear(&out);
+	assert_int_equal(glue_without_parts(stack, STR("no JSON"), &out, &err), ERR_INVALID);
+	buf_free(&out);
+	glue_free(glue);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(canonical),
-		cmocka_unit_test(within_the_object),
-		cmocka_unit_test(what_is_refused),
-		cmocka_unit_test(any_order),
+		cmocka_unit_test(canonical),  cmocka_unit_test(within_the_object), cmocka_unit_test(what_is_refused),
+		cmocka_unit_test(test_parts), cmocka_unit_test(any_order),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
