@@ -200,5 +200,15 @@ const struct demo_attempt demo_attempts[] = {
      .service = DEMO_NETWORK,
      .path = "/pools/$divided/grow"},
 	{.sites = 2, .service = DEMO_NETWORK, .path = "/pools/$divided"},
+	{.why =
+         "One project over both sites. What is made in it lies where it was made, is listed at each, and its name is "
+         "taken at all of them.",
+     .sites = 2,
+     .keep = "shop",
+     .with = "-H 'Scope: Site1 % Site2' -H 'Prefer: wait=10' --json \"{\\\"name\\\": \\\"spanning shop $$\\\"}\" ",
+     .path = "/projects"},
+	{.sites = 2, .with = "--json '{\"name\": \"db\", \"size\": 5}' ", .site = SITE2, .path = "/projects/$shop/volumes"},
+	{.sites = 2, .path = "/projects/$shop/volumes"},
+	{.sites = 2, .with = "--json '{\"name\": \"db\", \"size\": 5}' ", .path = "/projects/$shop/volumes"},
 	{0},
 };

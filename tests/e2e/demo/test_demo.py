@@ -86,7 +86,7 @@ def run_guide(text):
 def test_guide_works_by_copy_and_paste(start):
     demo = start(json_line=False)
     commands = re.findall(r"^# .+\n(?:\w+=|curl )", demo.first, re.MULTILINE)
-    assert len(commands) == 28, demo.first  # each has its line of explanation
+    assert len(commands) == 29, demo.first  # each has its line of explanation
     answers = run_guide(demo.first)
     local, image, record, *servers, none, third, via, mistake, plan, owned, pool, grown, read = answers[:18]
     assert (local["site"], local["via"]["site"]) == ("Site1", "Site1")
@@ -113,18 +113,21 @@ def test_guide_works_by_copy_and_paste(start):
     project, volume, listed, refused = answers[30:34]
     assert volume["project"] == project and [each["id"] for each in listed["volumes"]] == [volume["id"]]
     assert refused["error"]["code"] == 409 and "has the name data" in refused["error"]["message"]
-    divided, whole, part, grown, again = answers[38:]
+    divided, whole, part, grown, again = answers[38:43]
     assert [each["id"] for each in (whole, part, grown, again)] == [divided] * 4
     assert (whole["size"], part["size"], again["size"]) == (9, 3, 19)
     images, spanning, larger, read = answers[34:38]
     assert {each["cheops-site"] for each in images["images"]} == {"Site1", "Site2"}
     assert [each["id"] for each in images["images"]].count(image) == 1
     assert [(each["id"], each["size"]) for each in (larger, read)] == [(spanning, 6)] * 2
+    shop, made, listed, taken = answers[43:]
+    assert [each["id"] for each in listed["volumes"]] == [made["id"]] and made["project"] == shop
+    assert taken["type"].endswith(":name-taken") and "Site2" in taken["detail"]
     at_site1 = ask(f"http://127.0.0.1:{demo.base + 1}/servers").json["servers"]
     assert {server["id"] for server in at_site1 if "stack" not in server} == {vm, *(server["id"] for server in servers)}
 
 
-@pytest.mark.parametrize("sites, answers", [(1, 3), (2, 41)])
+@pytest.mark.parametrize("sites, answers", [(1, 3), (2, 45)])
 def test_guide_names_no_site_that_is_not_there(start, sites, answers):
     demo = start(sites=sites, json_line=False)
     assert f"Site{sites + 1}" not in demo.first
