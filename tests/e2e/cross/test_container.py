@@ -153,3 +153,24 @@ def test_at_the_same_moment_one_gets_the_name(lab):
     expected = sorted(f"turn {turn}" for turn in range(15))
     for number in (1, 2, 3):
         assert project.names(number) == expected
+
+
+def test_the_same_request_again_is_not_refused(lab):
+    """An Idempotency-Key that was met before: the name is its own child's."""
+    project = lab.project("again and again")
+    key = {"Idempotency-Key": "make the child once"}
+    first, second = (project.make("once", at=2, headers=key) for _ in range(2))
+    assert (first.status, second.status) == (201, 201), (first, second)
+    assert first.header("Cheops-Operation") == second.header("Cheops-Operation")
+    assert project.names(1) == ["once"]
+
+
+def test_a_child_may_be_answered_early(lab):
+    project = lab.project("early")
+    answer = project.make("soon", at=2, headers={"Prefer": "respond-async"})
+    assert answer.status in (201, 202), answer
+    wait_for(lambda: project.names(1) == ["soon"], "it to be made")
+    assert project.make("soon", at=1, headers={"Prefer": "respond-async"}).status == 409
+    refused = project.make("never", at=2, headers={"Prefer": "respond-async"}, size=-1)
+    assert refused.status in (202, 400), refused
+    wait_for(lambda: project.make("never", at=1).status == 201, "its name to be free")

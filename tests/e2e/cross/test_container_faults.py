@@ -225,6 +225,8 @@ def test_the_prime_is_removed_from_the_mesh(tmp_path_factory, cheops):
         assert project.make("kept", at=2).problem["type"] == "name-taken"
         wait_for(lambda: project.make("gone", at=2).status == 201, "the name of what is gone to be free")
         for number in (1, 2):
-            wait_for(lambda number=number: project.names(number) == ["gone", "kept", "new"], "the union of those that are left")
+            wait_for(lambda number=number: ask(lab[number].front + project.path()).header("Cheops-Partial") is None,
+                     f"Site{number} to know that Site3 is gone")
+            assert project.names(number) == ["gone", "kept", "new"]
     finally:
         lab.stop()
