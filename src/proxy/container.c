@@ -196,8 +196,10 @@ static bool is_scoped(const struct proxy_exchange *exchange)
 bool proxy_lists_container(const struct proxy_exchange *exchange)
 {
 	const struct proxy_resource *resource = exchange->resource;
+	/* One that never ends is followed at the site that was asked. */
 	return resource && resource->inside && resource->effect == GLUE_LIST && !resource->match.needs_body &&
-	       exchange->carrier != PROXY_CARRIER_PEER && !exchange->gathered && !is_scoped(exchange);
+	       !glue_operation_streams(resource->match.operation) && exchange->carrier != PROXY_CARRIER_PEER &&
+	       !exchange->gathered && !is_scoped(exchange);
 }
 
 int proxy_list_container(struct proxy_exchange *exchange)

@@ -64,3 +64,11 @@ def test_one_of_two_gets_the_name(cluster):
             answers = list(pool.map(lambda site, turn=turn: make(cluster, site, f"turn{turn}"), SITES * 2))
             assert sorted(answer.status for answer in answers) == [201, 409, 409, 409], answers
     assert sorted(local(cluster, "Site1") + local(cluster, "Site2")) == sorted(f"turn{turn}" for turn in range(10))
+
+
+def test_a_watch_is_that_of_one_site(cluster):
+    assert make(cluster, "Site1", "one").status == 201
+    assert make(cluster, "Site2", "two").status == 201
+    for site, name in (("Site1", "one"), ("Site2", "two")):
+        watched = cluster.ask(site, "GET", f"{MAPS}?watch=true")
+        assert [each["metadata"]["name"] for each in watched.json["items"]] == [name], watched

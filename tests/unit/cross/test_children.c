@@ -276,7 +276,7 @@ static void by_chance(bool hopeful, uint64_t seeds, uint32_t events)
 		void *state = NULL;
 		teardown(&state);
 		setup(&state);
-		print_message("seed %llu\n", (unsigned long long)seed); /* the last one is to be looked at */
+		print_message("# seed %llu\n", (unsigned long long)seed); /* the last one is to be looked at */
 		luck = seed + (hopeful ? 1000000 : 0);
 		optimistic = hopeful;
 		make_container();
