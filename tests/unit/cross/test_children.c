@@ -294,13 +294,13 @@ static void by_chance(bool hopeful, uint64_t seeds, uint32_t events)
 static void strict_by_chance(void **state)
 {
 	(void)state;
-	by_chance(false, 60, 6000);
+	by_chance(false, 30, 6000);
 }
 
 static void optimistic_by_chance(void **state)
 {
 	(void)state;
-	by_chance(true, 60, 6000);
+	by_chance(true, 30, 6000);
 }
 
 int main(void)
