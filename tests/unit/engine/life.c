@@ -1,5 +1,7 @@
 #include "life.h"
 
+#include "engine/relations.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -66,6 +68,7 @@ void life_crash(struct life *life)
 	engine_sieve_close(engine);
 	engine_spread_close(engine);
 	engine_changes_free(engine);
+	engine_risks_free(engine);
 	http_loop_free(engine->loop);
 	store_close(engine->store);
 	trust_box_free(engine->box);
