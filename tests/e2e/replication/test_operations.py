@@ -281,8 +281,9 @@ def test_every_path_was_asked_for_and_answered_well():
     good = {(path, method) for path, method, status in SEEN if status < 300}
     wanted = {(path, method) for path, item in OPENAPI["paths"].items() for method, about in item.items()
               if "replication" in about["tags"] and "agents" not in about["tags"]}  # test_files.py is one of those
-    # In test_verify.py, test_adopt.py and test_webhooks.py; and beside `relation`.
-    wanted -= {("/cheops/v1/replicants/{id}/verify", "get"), ("/cheops/v1/replicants/{id}/repair", "post"),
+    # In test_verify.py, test_adopt.py and test_webhooks.py, and in tests/e2e/relation.
+    wanted -= {("/cheops/v1/deps", "get"), ("/cheops/v1/deps/sites/{site}", "get"),
+               ("/cheops/v1/replicants/{id}/verify", "get"), ("/cheops/v1/replicants/{id}/repair", "post"),
                ("/cheops/v1/replicants", "post"), ("/cheops/v1/replicants/{id}/parts", "get"), ("/cheops/v1/webhooks", "get")}
     # An operation in doubt takes a crash; what a stream answers is looked at where it is read.
     assert wanted - good == {("/cheops/v1/operations/{id}/happened", "post"), ("/cheops/v1/changes", "get")}
