@@ -99,7 +99,7 @@ def test_for_programs(demo, deps, shop):
         assert api(demo, "Site1", f"/deps?of={shop['secret']}&view={view}").status == 200
 
 
-def test_what_is_not_replicated(demo, deps):
+def test_what_is_not_replicated(demo, deps, cheops):
     key = secret(demo, "of Site1 alone")
     relying = server(demo, "relies on that", "{compute: Site1 & Site3, image: Site1}", secret=key)
     for name in (f"image.secret/{key}", f"secret/{key}"):
@@ -110,6 +110,11 @@ def test_what_is_not_replicated(demo, deps):
     delete(demo, f"/secrets/{key}")
     wait_for(lambda: f"relies on image.secret {key}  gone" in deps("tree", relying).out, "it to be shown as gone")
     assert f"compute.server {relying}  settled, at risk" in deps("tree", relying).out
+    address = urllib.parse.urlsplit(demo.sites["Site1"]["api"]).netloc
+    listed = next(line for line in cheops("get", "server", "--api", address).out.splitlines() if line.startswith(relying))
+    assert "settled, at risk" in listed
+    shown = cheops("get", relying, "--api", address).out.splitlines()
+    assert shown[1] == f"at risk: relies on image.secret {key} at /secret, which is gone"
 
 
 def test_a_site_that_went_away(demo, deps):
