@@ -76,7 +76,7 @@ static bool is_seen(struct engine *engine, struct str key, struct str row)
 	    replica_here_parse(row, engine->options.self, &new, NULL) != 0)
 		return true;
 	return old.alias != new.alias || memcmp(&old.other, &new.other, sizeof(old.other)) != 0 || old.gone != new.gone ||
-	       old.witness != new.witness || old.holders_count != new.holders_count ||
+	       old.members != new.members || old.witness != new.witness || old.holders_count != new.holders_count ||
 	       memcmp(old.holders, new.holders, new.holders_count * sizeof(new.holders[0])) != 0 ||
 	       old.local_id_quoted != new.local_id_quoted || old.local_id_bytes != new.local_id_bytes ||
 	       memcmp(old.local_id, new.local_id, new.local_id_bytes) != 0;

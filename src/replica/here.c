@@ -18,13 +18,31 @@ static bool skip_header(struct reader *row)
 	return (kind & SPAN) == 0;
 }
 
+static uint64_t mix(uint64_t digest, uint64_t value)
+{
+	return (digest ^ value) * UINT64_C(0x9e3779b97f4a7c15) + (digest >> 29);
+}
+
+uint64_t here_members(const struct replicant *r)
+{
+	uint64_t digest = 0;
+	for (uint32_t i = 0; i < r->members_count; i++)
+		digest = mix(digest, r->members[i].site);
+	for (uint32_t i = 0; i < r->members_count; i++)
+		digest = mix(digest, r->members[i].removed);
+	return digest;
+}
+
 /* Its place among the members; UINT32_MAX: it is none of them. */
-static uint32_t find_self(struct reader *row, uint32_t count, site_id self)
+static uint32_t find_self(struct reader *row, uint32_t count, site_id self, uint64_t *digest)
 {
 	uint32_t at = UINT32_MAX;
-	for (uint32_t i = 0; i < count; i++)
-		if (read_64(row) == self)
+	for (uint32_t i = 0; i < count; i++) {
+		site_id site = read_64(row);
+		*digest = mix(*digest, site);
+		if (site == self)
 			at = i;
+	}
 	return at;
 }
 
@@ -38,10 +56,11 @@ static void skip_exceptions(struct reader *row)
 }
 
 /* What is kept of a member, and its report. */
-static struct str skip_member(struct reader *row, uint32_t count, bool *quoted)
+static struct str skip_member(struct reader *row, uint32_t count, bool *quoted, uint64_t *digest)
 {
 	enum { QUOTED = 2 };
-	read_bytes(row, 1 + 4);
+	*digest = mix(*digest, (read_8(row) & MEMBER_REMOVED) != 0);
+	read_bytes(row, 4);
 	if (read_8(row) != 0)
 		read_bytes(row, 4 * (size_t)count);
 	read_32(row);
@@ -61,20 +80,22 @@ bool here_skim(struct str bytes, site_id self, struct replica_here *here)
 	read_64(&row);
 	if (!skip_header(&row))
 		return false;
-	uint32_t count = read_8(&row), at = find_self(&row, count, self);
+	uint64_t digest = 0;
+	uint32_t count = read_8(&row), at = find_self(&row, count, self, &digest);
 	if (row.failed || count > LIMIT_REPLICA_MEMBERS || at == UINT32_MAX)
 		return false;
 	read_bytes(&row, 4 * (size_t)count);
 	*here = (struct replica_here){0};
 	for (uint32_t i = 0; i < count; i++) {
 		bool quoted;
-		struct str local_id = skip_member(&row, count, &quoted);
+		struct str local_id = skip_member(&row, count, &quoted, &digest);
 		if (i != at || row.failed || local_id.length > sizeof(here->local_id))
 			continue;
 		memcpy(here->local_id, local_id.at, local_id.length);
 		here->local_id_bytes = local_id.length;
 		here->local_id_quoted = quoted;
 	}
+	here->members = digest;
 	return !row.failed && row.left == 0;
 }
 

@@ -344,6 +344,7 @@ int replica_here_parse(struct str row, site_id self, struct replica_here *here, 
 		memcpy(here->local_id, report->local_id, report->local_id_bytes);
 		here->local_id_bytes = report->local_id_bytes;
 		here->local_id_quoted = report->local_id_quoted;
+		here->members = here_members(&r);
 		here->span = r.span;
 		here->prime = r.span != REPLICA_ALIKE ? witness_prime(&r) : 0;
 		here->witness = witness_sends_on(&r);

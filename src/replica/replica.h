@@ -488,6 +488,7 @@ struct replica_here {
 	char local_id[LIMIT_REPLICA_NAME_BYTES];
 	size_t local_id_bytes; /* 0: it is not here yet, or no longer */
 	bool local_id_quoted;
+	uint64_t members; /* a digest of who they are: it is another one if that changes */
 	enum replica_span span;
 	site_id prime;                          /* of what is not ALIKE */
 	bool witness;                           /* this site has none of it: */

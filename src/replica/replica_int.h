@@ -466,6 +466,7 @@ uint32_t members_digest(const struct replicant *r);
 
 /* here.c: what a row that is live says of this site. False: head_parse() has to look at it. */
 bool here_skim(struct str bytes, site_id self, struct replica_here *here);
+uint64_t here_members(const struct replicant *r); /* the digest of who they are */
 
 /* row_small.c */
 int row_version_check(uint8_t version, const char *what, struct err *err); /* ERR_VERSION: it is not read */

@@ -101,6 +101,17 @@ def test_a_replicated_image_is_extended(demo):
     assert ask(demo.url("Site3", "image") + f"/images/{meta_id}/file").bytes == content("everywhere")
 
 
+def test_where_it_is_is_known_at_once(demo):
+    """Sites that were added count as soon as that was answered."""
+    for n in range(5):
+        made = ask(demo.url("Site1", "image") + "/images", "POST", {"Scope": "Site1 & Site2"}, json_body={"name": f"known {n}"})
+        meta_id = made.json["id"]
+        assert api(demo, f"/operations/{made.header('Cheops-Operation')}?wait=all&timeout=60").json["reached"]
+        added = ask(demo.sites["Site1"]["api"] + f"/cheops/v1/replicants/{meta_id}/members/Site3", "PUT")
+        assert added.status == 200, added
+        assert create(demo, "Site1 & Site3", name=f"at once {n}", image=meta_id).status == 201
+
+
 def test_at_one_other_site(demo):
     mine = image(demo, "travels")
     made = create(demo, "with_requirements(Site2)", name="there", image=mine)
