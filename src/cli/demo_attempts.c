@@ -127,6 +127,13 @@ const struct demo_attempt demo_attempts[] = {
      .with = ALL "--json \"{\\\"name\\\": \\\"vm\\\", \\\"image\\\": \\\"$image\\\"}\" ",
      .path = "/servers"},
 
+	{.why =
+         "Unless it is brought along: the image is copied to Site3, then the server is made at all three. One request.",
+     .sites = 3,
+     .with = "-H 'Scope: with_requirements(Site1 & Site2 & Site3)' -H 'Prefer: wait=10' "
+             "--json \"{\\\"name\\\": \\\"vm\\\", \\\"image\\\": \\\"$image\\\"}\" ",
+     .path = "/servers"},
+
 	/* ---- who relies on what */
 	{.why =
          "Who relies on the secret? The server, as `cheops deps why` shows. Deleted all the same, the answer warns of "
@@ -149,6 +156,10 @@ const struct demo_attempt demo_attempts[] = {
      .sites = 2,
      .with = "-X PATCH -H 'Prefer: wait=10' --json '{\"servers\": 4}' ",
      .site = SITE2,
+     .path = "/stacks/$stack"},
+	{.why = "What each site has of it, side by side: the same stack, of other servers.",
+     .sites = 2,
+     .with = "-H 'Scope: Site1 & Site2' -H 'Prefer: cheops-sites' ",
      .path = "/stacks/$stack"},
 
 	/* ---- replicated resources in others */

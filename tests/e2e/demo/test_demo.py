@@ -86,7 +86,7 @@ def run_guide(text):
 def test_guide_works_by_copy_and_paste(start):
     demo = start(json_line=False)
     commands = re.findall(r"^# .+\n(?:\w+=|curl )", demo.first, re.MULTILINE)
-    assert len(commands) == 29, demo.first  # each has its line of explanation
+    assert len(commands) == 31, demo.first  # each has its line of explanation
     answers = run_guide(demo.first)
     local, image, record, *servers, none, third, via, mistake, plan, owned, pool, grown, read = answers[:18]
     assert (local["site"], local["via"]["site"]) == ("Site1", "Site1")
@@ -101,33 +101,37 @@ def test_guide_works_by_copy_and_paste(start):
     assert "expects Site1/network, but the scope gives Site2/network" in owned["detail"]
     assert (grown["id"], grown["size"], read["size"]) == (pool, 29, 29)
 
-    image, secret, vm, changed, rebooted, of_site2, missing = answers[18:25]
+    image, secret, vm, changed, rebooted, of_site2, missing, brought = answers[18:26]
     assert changed["id"] == secret and (rebooted["id"], rebooted["secret"], rebooted["image"]) == (vm, secret, image)
     read = hashlib.sha256(b"new").hexdigest()
     assert (of_site2["id"], of_site2["secret_checksum"], rebooted["secret_checksum"]) == (vm, read, read)
     assert missing["type"].endswith(":requirement-absent") and "Site3" in missing["detail"]
-    assert answers[25].lower().startswith("warning: 299 - ") and f"compute.server {vm} relies on it" in answers[25]
-    stack, *stacks, larger = answers[26:30]
+    assert brought.get("image") == image and brought["status"] == "ACTIVE", brought
+    assert answers[26].lower().startswith("warning: 299 - ") and f"compute.server {vm} relies on it" in answers[26]
+    stack, *stacks, larger, apart = answers[27:32]
     assert {each["id"] for each in (*stacks, larger)} == {stack} and [len(each["servers"]) for each in stacks] == [3, 3]
     assert not set(stacks[0]["servers"]) & set(stacks[1]["servers"]) and len(larger["servers"]) == 4
-    project, volume, listed, refused = answers[30:34]
+    assert {site: len(each["body"]["servers"]) for site, each in apart.items()} == {"Site1": 4, "Site2": 4}
+    assert {each["body"]["id"] for each in apart.values()} == {stack}
+    project, volume, listed, refused = answers[32:36]
     assert volume["project"] == project and [each["id"] for each in listed["volumes"]] == [volume["id"]]
     assert refused["error"]["code"] == 409 and "has the name data" in refused["error"]["message"]
-    divided, whole, part, grown, again = answers[38:43]
-    assert [each["id"] for each in (whole, part, grown, again)] == [divided] * 4
-    assert (whole["size"], part["size"], again["size"]) == (9, 3, 19)
-    images, spanning, larger, read = answers[34:38]
+    images, spanning, larger, read = answers[36:40]
     assert {each["cheops-site"] for each in images["images"]} == {"Site1", "Site2"}
     assert [each["id"] for each in images["images"]].count(image) == 1
     assert [(each["id"], each["size"]) for each in (larger, read)] == [(spanning, 6)] * 2
-    shop, made, listed, taken = answers[43:]
+    divided, whole, part, grown, again = answers[40:45]
+    assert [each["id"] for each in (whole, part, grown, again)] == [divided] * 4
+    assert (whole["size"], part["size"], again["size"]) == (9, 3, 19)
+    shop, made, listed, taken = answers[45:]
     assert [each["id"] for each in listed["volumes"]] == [made["id"]] and made["project"] == shop
     assert taken["type"].endswith(":name-taken") and "Site2" in taken["detail"]
     at_site1 = ask(f"http://127.0.0.1:{demo.base + 1}/servers").json["servers"]
-    assert {server["id"] for server in at_site1 if "stack" not in server} == {vm, *(server["id"] for server in servers)}
+    assert {server["id"] for server in at_site1 if "stack" not in server} == {vm, brought["id"],
+                                                                                           *(server["id"] for server in servers)}
 
 
-@pytest.mark.parametrize("sites, answers", [(1, 3), (2, 45)])
+@pytest.mark.parametrize("sites, answers", [(1, 3), (2, 46)])
 def test_guide_names_no_site_that_is_not_there(start, sites, answers):
     demo = start(sites=sites, json_line=False)
     assert f"Site{sites + 1}" not in demo.first
