@@ -465,6 +465,9 @@ static void test_here(void **state)
 		assert_int_equal(here.local_id_bytes, own_report(r)->local_id_bytes);
 		assert_memory_equal(here.local_id, own_report(r)->local_id, here.local_id_bytes);
 		assert_int_equal(here.local_id_quoted, i == 1);
+		assert_true(here.members == here_members(r));
+		r->members[(i + 1) % 3].removed = true;
+		assert_true(here.members != here_members(r));
 		assert_int_equal(replica_here_parse(buf_str(&live), members[i], &parsed, NULL), 0);
 		assert_int_equal(parsed.local_id_bytes, 2);
 		replicant_end(r);
