@@ -25,7 +25,10 @@ struct thing {
 	site_id sites[LIMIT_REPLICA_MEMBERS];
 	uint32_t sites_count;
 	uint32_t same_as; /* it was wanted twice: the other one; itself */
+	uint32_t needs;   /* what it requires, among the things: as bits */
 };
+
+_Static_assert(LIMIT_ENGINE_BROUGHT <= 32, "things are bits of a number");
 
 struct bringing {
 	struct bringing *previous, *next;
@@ -379,7 +382,27 @@ static void take_mention(void *context, const struct glue_mention *mention)
 		add_sites(thing, mentioning->by->sites, mentioning->by->sites_count);
 		bringing->count++;
 	}
+	if (thing)
+		bringing->things[bringing->at].needs |= 1u << (thing - bringing->things);
 	buf_free(&path);
+}
+
+/* A copy waits where it is made until what it requires is there: two that require each other would wait for ever. NULL: there are none. */
+static const struct thing *find_ring(struct bringing *bringing)
+{
+	uint32_t reaches[LIMIT_ENGINE_BROUGHT] = {0};
+	for (uint32_t i = 0; i < bringing->count; i++)
+		for (uint32_t k = 0; k < bringing->count; k++)
+			if (bringing->things[i].needs >> k & 1)
+				reaches[bringing->things[i].same_as] |= 1u << bringing->things[k].same_as;
+	for (uint32_t by = 0; by < bringing->count; by++)
+		for (uint32_t i = 0; i < bringing->count; i++)
+			if (reaches[i] >> by & 1)
+				reaches[i] |= reaches[by];
+	for (uint32_t i = 0; i < bringing->count; i++)
+		if (reaches[i] >> i & 1)
+			return &bringing->things[i];
+	return NULL;
 }
 
 /* A copy of it is made by a create with this body. */
@@ -581,6 +604,12 @@ static void read_next(struct bringing *bringing)
 		if (!begin(bringing, &bringing->things[bringing->at]))
 			return;
 	engine_changed(bringing->engine);
+	const struct thing *ring = find_ring(bringing);
+	if (ring) {
+		fail(bringing, ring, ERR_CONFLICT,
+		     "it requires itself, or something that requires it: no copy of it could be made before the other");
+		return;
+	}
 	/* What was adopted is committed before a copy is read, so that it is referred to by its meta-id. */
 	extend_next(bringing);
 }

@@ -8,12 +8,12 @@ from ports import free_port
 
 
 class Place:
-    def __init__(self, mesh, name, image="image"):
+    def __init__(self, mesh, name, application="sample"):
         self.mesh, self.name = mesh, name
         front = f"127.0.0.1:{free_port()}"
-        self.own = {"image": mesh.service(image, name),
+        self.own = {"image": mesh.service("image", name),
                     "compute": mesh.service("compute", name, IMAGE_URL=f"http://{front}")}
-        config = mesh.config(name, {service: made.url for service, made in self.own.items()}, application="sample")
+        config = mesh.config(name, {service: made.url for service, made in self.own.items()}, application=application)
         config["services"]["image"]["front"] = front
         self.agent = mesh.keep(mesh_of_ours.Agent(mesh.folder, config))
 
@@ -45,8 +45,8 @@ class Place:
         return ask(self.url("compute") + path, "POST", {"Scope": scope, **(headers or {})}, json_body=members)
 
 
-def places(mesh, count=2):
-    made = [Place(mesh, f"Site{n + 1}") for n in range(count)]
+def places(mesh, count=2, application="sample"):
+    made = [Place(mesh, f"Site{n + 1}", application) for n in range(count)]
     mesh.join(*(each.agent for each in made))
     return made
 
