@@ -309,7 +309,7 @@ enum engine_table {
 	ENGINE_CROSS_CHILDREN,
 	ENGINE_RELATIONS, /* who refers to whom: relations.c */
 	ENGINE_SPREAD,    /* service and type: at which other sites there is something of it (spread.c) */
-	ENGINE_DIVISIONS,                /* meta-id of what is divided: its division */
+	ENGINE_DIVISIONS, /* meta-id of what is divided: its division */
 	ENGINE_TABLES,
 };
 

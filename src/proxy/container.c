@@ -202,25 +202,12 @@ bool proxy_lists_container(const struct proxy_exchange *exchange)
 	       !exchange->gathered && !is_scoped(exchange);
 }
 
-int proxy_list_container(struct proxy_exchange *exchange)
+void proxy_list_container(struct proxy_exchange *exchange, const struct http_head *head)
 {
-	const struct site_snapshot *sites = exchange->proxy->mesh->sites;
 	const struct proxy_inside *inside = exchange->resource->inside;
-	const struct scope_step **of = arena_array(&exchange->arena, const struct scope_step *, inside->sites_count);
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < inside->sites_count; i++) {
-		uint32_t place = site_snapshot_find(sites, inside->sites[i]);
-		if (place == SCOPE_NO_INDEX || site_snapshot_is_removed(sites, inside->sites[i]))
-			continue;
-		const struct scope_step *step = proxy_step_at(exchange, place);
-		of[count++] = step;
-		if (place == PROXY_HERE) { /* it has the first word: what it says is here already */
-			of[count - 1] = of[0];
-			of[0] = step;
-		}
-	}
-	const struct scope_step root = {.op = SCOPE_ALL_OF, .of = of, .of_count = count};
-	if (count < 2 || !proxy_is_gather(exchange, &root))
-		return 0;
-	return proxy_gather_new(exchange, &(struct scope_plan){.service = exchange->service->name, .root = &root});
+	site_id *sites = arena_array(&exchange->arena, site_id, inside->sites_count + 1);
+	sites[0] =
+		exchange->proxy->mesh->sites->places[PROXY_HERE].id; /* it has the first word: what it says is here already */
+	memcpy(sites + 1, inside->sites, inside->sites_count * sizeof(sites[0]));
+	proxy_gather_sites(exchange, head, sites, inside->sites_count + 1);
 }

@@ -248,8 +248,8 @@ int proxy_evaluate(struct proxy_exchange *exchange, const struct http_head *head
 	if (operation)
 		return 0;
 	if (proxy_lists_container(exchange))
-		return proxy_list_container(exchange);
-	if (!names_site(exchange))
+		proxy_list_container(exchange, head);
+	else if (!names_site(exchange))
 		proxy_list_spread(exchange, head);
 	if (exchange->trial)
 		return 0;

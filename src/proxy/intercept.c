@@ -423,8 +423,7 @@ void proxy_go_on(struct proxy_exchange *exchange, struct http_head *head)
 			if (proxy_divide_read(exchange) != 0)
 				return;
 		} else if (proxy_lists_container(exchange)) {
-			if (proxy_list_container(exchange) != 0)
-				return;
+			proxy_list_container(exchange, head);
 		} else {
 			proxy_list_spread(exchange, head);
 		}

@@ -554,9 +554,9 @@ void proxy_decide_container(struct proxy_exchange *exchange);
 int proxy_choose_child(struct proxy_exchange *exchange);
 /* Who holds a child that is made here; returns how many, at most LIMIT_REPLICA_MEMBERS. */
 uint32_t proxy_child_holders(const struct proxy_exchange *exchange, site_id *holders);
-/* A list of what is in a container is that of all of its sites. 0, or it was answered. */
+/* A list of what is in a container is that of all of its sites. */
 bool proxy_lists_container(const struct proxy_exchange *exchange);
-int proxy_list_container(struct proxy_exchange *exchange);
+void proxy_list_container(struct proxy_exchange *exchange, const struct http_head *head);
 
 /* decide.c: what only the body can say. */
 void proxy_decide_keep(struct proxy_exchange *exchange, const struct http_head *head);

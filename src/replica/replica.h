@@ -210,7 +210,7 @@ enum replica_event_kind {
 	REPLICA_EVENT_MERGED,   /* two were made apart under one natural name: it became an alias of `into` */
 	/* Of the host alone: */
 	REPLICA_EVENT_AT_RISK, /* what it relies on (`into`, if that is a replicant) is out of reach at `member`, or (0) gone */
-	REPLICA_EVENT_SAFE,    /* no more */
+	REPLICA_EVENT_SAFE,      /* no more */
 	REPLICA_EVENT_NAME_LOST, /* a child's name is another's, `into`, at `member` (cross/names.h) */
 	REPLICA_EVENT_KINDS,
 };

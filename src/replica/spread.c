@@ -27,7 +27,7 @@ bool replica_spread_parse(struct str row, site_id self, struct replica_spread *s
 		return false;
 	if (head_parse(row, &r, self, NULL) == 0 && r.kind == REPLICANT_LIVE) {
 		spread->span = r.span;
-		spread->witness = is_witness(&r);
+		spread->witness = witness_sends_on(&r);
 		if (spread->witness)
 			spread->others_count = witness_holders(&r, spread->others, LIMIT_REPLICA_MEMBERS);
 		else if (r.span == REPLICA_DIVIDED)
