@@ -141,6 +141,10 @@ static void read_divisible(struct glue_load *load, const struct yaml_entry found
 		glue_name(load, &found[WEIGHT], "a tag of the sites, such as `capacity`", &type->cross.weight);
 	if (found[COMBINE].value != NULL)
 		read_combine(load, &found[COMBINE], &type->cross);
+	uint32_t fields = type->cross.divide_count + type->cross.combine_count;
+	if (fields > LIMIT_CROSS_FIELDS)
+		glue_complain(load, ERR_LIMIT, found[COMBINE].value->start_mark,
+		              "`divide` and `combine` have %u fields; the limit is %d of both", fields, LIMIT_CROSS_FIELDS);
 }
 
 void glue_read_cross(struct glue_load *load, const struct yaml_entry *entry, struct glue_type *type)

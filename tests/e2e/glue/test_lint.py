@@ -289,6 +289,7 @@ MEANINGLESS = [
     with_type(cross={"as": "divisible", "divide": ["/id"]}),
     with_type(cross={"as": "divisible", "divide": ["/a"], "combine": {"/a": "max"}}),
     with_type(cross={"as": "divisible", "divide": ["/a"]}, operations={"patch": None, "delete": {"divide": "/by"}}),
+    with_type(cross={"as": "divisible", "divide": ["/a"], "combine": {f"/b{i}": "sum" for i in range(32)}}),
     with_type(cross="indivisible", owner="site"),
 ]
 
