@@ -149,9 +149,7 @@ int proxy_divide_read(struct proxy_exchange *exchange)
 			unknown += place == SCOPE_NO_INDEX;
 			if (place == SCOPE_NO_INDEX)
 				continue;
-			struct scope_step *step = arena_new(&exchange->arena, struct scope_step);
-			*step = (struct scope_step){.op = SCOPE_ONE, .site = sites->places[place].name, .site_index = place};
-			of[root.of_count++] = step;
+			of[root.of_count++] = proxy_step_to(exchange, place);
 		}
 	}
 	if (root.of_count == 0)

@@ -167,3 +167,24 @@ def test_killed_in_the_middle(lab):
     assert lab[2].ask("PATCH", path, {"size": 0}, Cheops_Divide="evenly", Prefer="wait=60").status == 200
     assert lab[1].ask("PATCH", path, {"size": 7}, Prefer="wait=60").status == 200
     assert lab.parts("killed") == [3, 2, 2]
+
+
+def test_sites_change_while_a_read_is_under_way(lab):
+    """What the read knows of them is its own: who is there may be another matter when it is answered."""
+    path = lab.make("under way", size=9)
+    for _ in range(3):
+        answers = []
+        lab[2].pause()
+        try:
+            readers = [threading.Thread(target=lambda: answers.append(lab[1].ask("GET", path))) for _ in range(4)]
+            for reader in readers:
+                reader.start()
+            lab[3].kill()
+            lab[3].start()
+        finally:
+            lab[2].go_on()
+        for reader in readers:
+            reader.join()
+        assert [answer.status for answer in answers] == [200] * 4
+        mesh_maker.wait_present(lab.sites)
+    whole(lab, path, 9)
