@@ -149,7 +149,7 @@ int proxy_divide_read(struct proxy_exchange *exchange)
 			unknown += place == SCOPE_NO_INDEX;
 			if (place == SCOPE_NO_INDEX)
 				continue;
-			of[root.of_count++] = proxy_step_to(exchange, place);
+			of[root.of_count++] = proxy_step_at(exchange, place);
 		}
 	}
 	if (root.of_count == 0)

@@ -526,8 +526,6 @@ bool proxy_is_elsewhere(const struct proxy_exchange *exchange);
 const struct scope_step *proxy_step_at(struct proxy_exchange *exchange, uint32_t place);
 /* To one that holds it. 0, or it was answered. */
 int proxy_send_on(struct proxy_exchange *exchange);
-/* One site of a plan that no scope gave. */
-const struct scope_step *proxy_step_to(struct proxy_exchange *exchange, uint32_t place);
 /* A plan with `%` at its root. 0; 1: it makes nothing, so the plan cannot be carried out; -1: it was answered. */
 int proxy_choose_span(struct proxy_exchange *exchange, const struct scope_plan *plan);
 /* How what is made lies over its members. */
