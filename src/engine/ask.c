@@ -307,7 +307,8 @@ static bool extend(struct ask *ask, site_id site)
 		        EXTEND_MS / 1000);
 		return false;
 	}
-	if (refers_to_prime(ask))
+	struct engine_membership change = {ask->question.replicant, site, true, ask->question.hold};
+	if (engine_follow_refuses(engine, &change, &ask->err) != 0 || refers_to_prime(ask))
 		return false;
 	if (site == engine->options.self) {
 		err_set(&ask->err, ERR_INVALID,
@@ -330,6 +331,9 @@ static bool extend(struct ask *ask, site_id site)
 
 static void drop_member(struct ask *ask, site_id site)
 {
+	struct engine_membership change = {ask->question.replicant, site, false, false};
+	if (engine_follow_refuses(ask->wait.engine, &change, &ask->err) != 0)
+		return;
 	struct replica_drop drop = {.site = site, .keep = ask->question.keep, .force = ask->question.force};
 	if (replica_drop(ask->wait.engine->replica, ask->question.replicant, &drop, engine_now(), &ask->err) == 0)
 		look_at_replicant(ask);

@@ -84,6 +84,8 @@ static void hold_event(void *context, const struct replica_event *event)
 	action->event = *event;
 	engine_hold(context, action);
 	engine_names_event(context, event);
+	if (event->kind == REPLICA_EVENT_REPLICANT)
+		engine_follow_note(context, event->op.replicant);
 }
 
 static void hold_fetch(void *context, struct str blob, uint64_t bytes, site_id from)
@@ -293,6 +295,7 @@ static void flush(struct http_task *task)
 	if (engine->replica)
 		set_timer(engine);
 	engine_names_timer(engine);
+	engine_follow_timer(engine);
 	engine_sessions_review(engine);
 }
 
@@ -631,6 +634,7 @@ static void release(struct engine *engine)
 	trust_box_free(engine->box);
 	buf_free(&engine->place);
 	buf_free(&engine->sealed);
+	buf_free(&engine->follow_ids);
 	free(engine);
 }
 
@@ -643,6 +647,8 @@ int engine_open(struct engine **out, const struct engine_options *options, struc
 	engine->flush.run = flush;
 	engine->timer.fire = tick;
 	engine->names_timer.fire = engine_names_tick;
+	engine->follow_timer.fire = engine_follow_tick;
+	engine->follow_all = true;
 	pthread_mutex_init(&engine->figures_lock, NULL);
 	engine->blobs = -1;
 	engine->soon.fd = -1;

@@ -374,6 +374,9 @@ struct engine {
 	bool names_starting;
 	uint32_t freeing; /* tickets that wait for a name to be free */
 	struct http_timer names_timer;
+	struct http_timer follow_timer;
+	struct buf follow_ids; /* replicants that are to be looked at, 16 bytes each */
+	bool follow_all, follow_again;
 	struct http_loop *loop;
 	pthread_t thread;
 	struct http_pool *pool;
@@ -618,6 +621,18 @@ void engine_names_freed(struct engine *engine); /* after a commit: those that ar
 void engine_names_ran(struct run *run);         /* it was accepted, */
 void engine_names_ended(struct run *run);       /* or not */
 void engine_names_removed(struct engine *engine, site_id site);
+
+/* follow.c */
+struct engine_membership {
+	struct replica_id replicant;
+	site_id site;
+	bool adds, hold;
+};
+void engine_follow_note(struct engine *engine, struct replica_id id); /* something of it has changed */
+void engine_follow_tick(struct http_timer *timer);
+void engine_follow_timer(struct engine *engine); /* after a commit */
+/* 0; or why a person may not ask for that: of a container, or of what is in one. */
+int engine_follow_refuses(struct engine *engine, const struct engine_membership *change, struct err *err);
 struct engine_child engine_child_look(struct engine *engine, struct arena *arena, struct replica_id child);
 void engine_names_count(const struct engine *engine, struct engine_figures *figures);
 /* The next list of a container, at its prime; ERR_UNAVAILABLE: the text says where to ask. */

@@ -66,6 +66,15 @@ void engine_journal_remove(struct engine *engine, enum replica_table table, stru
 	note(engine, table, key, STR(""), REMOVED);
 }
 
+/* Lists of what is in a container are put together from its sites. */
+static bool has_other_members(struct engine *engine, struct str before, struct str row)
+{
+	site_id old[LIMIT_REPLICA_MEMBERS], new[LIMIT_REPLICA_MEMBERS];
+	uint32_t count = replica_members_parse(before, engine->options.self, old);
+	return count != replica_members_parse(row, engine->options.self, new) ||
+	       memcmp(old, new, count * sizeof(old[0])) != 0;
+}
+
 /* Of a replicant: would those who read the store themselves see a difference? */
 static bool is_seen(struct engine *engine, struct str key, struct str row)
 {
@@ -74,6 +83,8 @@ static bool is_seen(struct engine *engine, struct str key, struct str row)
 	if (engine_row_before(engine, REPLICA_REPLICANTS, key, &before) != 0 ||
 	    replica_here_parse(before, engine->options.self, &old, NULL) != 0 ||
 	    replica_here_parse(row, engine->options.self, &new, NULL) != 0)
+		return true;
+	if (new.span != REPLICA_ALIKE && has_other_members(engine, before, row))
 		return true;
 	return old.alias != new.alias || memcmp(&old.other, &new.other, sizeof(old.other)) != 0 || old.gone != new.gone ||
 	       old.members != new.members || old.witness != new.witness || old.holders_count != new.holders_count ||

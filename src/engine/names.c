@@ -147,6 +147,8 @@ void engine_names_stop(struct engine *engine)
 		cross_children_free(engine->children);
 	engine->children = NULL;
 	http_timer_clear(engine->loop, &engine->names_timer);
+	http_timer_clear(engine->loop, &engine->follow_timer);
+	engine->follow_all = true;
 }
 
 void engine_names_tick(struct http_timer *timer)

@@ -37,6 +37,13 @@ def prime(site, meta_id):
     return answer.json["prime"] if answer.status == 200 else None
 
 
+def answers(site):
+    try:
+        return ask(f"{site.own}/images").status == 200
+    except OSError:
+        return False
+
+
 def place(lab, name, scope="Site1 % Site2", at=1):
     meta_id = make(lab, name, at=at, scope=scope).json["id"]
     wait_known(lab, meta_id, [int(site[-1]) for site in scope.split(" % ")])
@@ -144,6 +151,7 @@ def test_its_service_does_not_take_it(lab, replicant):
         base = int(lab[3].own.rsplit(":", 1)[1])
         lab[3].service = lab[3]._run("service", CHEOPS.parent / "cheops-sample", "image", "--listen", f"127.0.0.1:{base}",
                                      "--data", lab[3].folder / "image")
+    wait_for(lambda: answers(lab[3]), "the service to be there again")
     wait_for(lambda: ask(f"{lab[1].front}/images/{meta_id}").json.get("name") == "used on", "it to be where it was")
     assert held_by(lab, "used on") == ["Site1"]
 
