@@ -72,6 +72,11 @@ static bool json_list(struct str text, size_t *at, unsigned depth, char end, boo
 	return json_is(text, at, end);
 }
 
+static bool json_true(struct str text, size_t *at)
+{
+	return json_is(text, at, 't') && json_is(text, at, 'r') && json_is(text, at, 'u') && json_is(text, at, 'e');
+}
+
 static bool json_value(struct str text, size_t *at, unsigned depth)
 {
 	if (*at >= text.length || depth > 4 * LIMIT_SCOPE_NESTING)
@@ -80,6 +85,7 @@ static bool json_value(struct str text, size_t *at, unsigned depth)
 	case '{': return json_list(text, at, depth, '}', true);
 	case '[': return json_list(text, at, depth, ']', false);
 	case '"': return json_string(text, at);
+	case 't': return json_true(text, at);
 	default: return json_number(text, at);
 	}
 }
