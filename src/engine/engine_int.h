@@ -152,6 +152,7 @@ struct ticket {
 	uint64_t blob_bytes;
 	bool has_blob;
 	struct emptying *emptying; /* contents.c; NULL: nothing is */
+	struct str wishes;         /* the name that it claims */
 	struct cross_claim frees;  /* the name that a child has no longer once this was accepted; "": none */
 	bool freeing;              /* that is waited for */
 	bool claims;               /* a name was asked for, and src/replica does not have it yet (names.c) */

@@ -254,6 +254,7 @@ bool engine_names_ready(struct ticket *ticket, struct str name)
 	if (code != CROSS_ASKED_FOR)
 		return refuse(ticket, code, at, &err);
 	ticket->claims = true;
+	ticket->wishes = str_make(arena_copy(&ticket->arena, name.at, name.length), name.length);
 	engine_changed(engine);
 	return false;
 }
@@ -264,9 +265,10 @@ static void refuse_taken(struct ticket *ticket, const struct cross_answer *answe
 	struct buf id = {0};
 	replica_id_put(answer->holder, &id);
 	engine_ticket_refuse(ticket, 409, "name-taken",
-	                     "names are unique over all sites of a container, and %.*s has one of this type and name "
-	                     "already: %s; choose another name",
-	                     STR_FMT(site), buf_c(&id));
+	                     "the name " TEXT_NAME_FMT
+	                     " is taken: names are unique over all sites of a container, and %.*s "
+	                     "has one of this type called so, %s; choose another name",
+	                     TEXT_NAME(ticket->wishes), STR_FMT(site), buf_c(&id));
 	buf_free(&id);
 }
 

@@ -18,7 +18,8 @@ def types_in_the_sources(root):
             statuses = re.findall(r"\d{3}", re.search(r"\.status = ([^,]*)", initialiser).group(1))
             for number, name in enumerate(names):  # `late ? 504 : 502` goes with `late ? "no-answer" : "broken-answer"`
                 together = len(names) == 1 or len(statuses) < 2
-                found.setdefault(name, set()).update(statuses if together else [statuses[number]])
+                pairs = len(names) == len(statuses)  # otherwise it takes more to see which goes with which
+                found.setdefault(name, set()).update(statuses if together else [statuses[number]] if pairs else [])
         for status, name in re.findall(r'(?:api_refusal \w+ = \{|\brefuse\((?:refusal|giving), )(\d+), "([a-z-]+)"', code):
             found.setdefault(name, set()).add(status)
         for given, names in re.findall(r'refuse\(ticket,\s*([^"]*?),\s*([^,]*"[a-z-]+"[^,]*)', code):

@@ -127,7 +127,7 @@ static int scan_rows(struct choir_rows *rows, int table, struct str prefix, stru
 
 static int replica_get(void *context, enum replica_table table, struct str key, struct buf *row)
 {
-	return get_row(&((struct site *)context)->rows, table, key, row);
+	return get_row(&((struct site *)context)->rows, (int)table, key, row);
 }
 
 static void replica_put(void *context, enum replica_table table, struct str key, struct str row)
@@ -143,12 +143,12 @@ static void replica_remove(void *context, enum replica_table table, struct str k
 static int replica_scan(void *context, enum replica_table table, struct str prefix, struct str from,
                         bool (*each)(void *each_context, struct str key, struct str row), void *each_context)
 {
-	return scan_rows(&((struct site *)context)->rows, table, prefix, from, each, each_context);
+	return scan_rows(&((struct site *)context)->rows, (int)table, prefix, from, each, each_context);
 }
 
 static int names_get(void *context, enum cross_table table, struct str key, struct buf *row)
 {
-	return get_row(&((struct site *)context)->name_rows, table, key, row);
+	return get_row(&((struct site *)context)->name_rows, (int)table, key, row);
 }
 
 static void names_put(void *context, enum cross_table table, struct str key, struct str row)
@@ -164,7 +164,7 @@ static void names_remove_row(void *context, enum cross_table table, struct str k
 static int names_scan(void *context, enum cross_table table, struct str prefix,
                       bool (*each)(void *each_context, struct str key, struct str row), void *each_context)
 {
-	return scan_rows(&((struct site *)context)->name_rows, table, prefix, STR(""), each, each_context);
+	return scan_rows(&((struct site *)context)->name_rows, (int)table, prefix, STR(""), each, each_context);
 }
 
 static struct held *hold(struct site *it, enum held_kind kind)
