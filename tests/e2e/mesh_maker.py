@@ -59,6 +59,18 @@ def wait_present(agents, names=None):
         wait_for(lambda agent=agent: sees_all(agent), f"{agent.config['site']} to see {names}")
 
 
+def wait_reachable(agents):
+    """And none of them takes the way to another one for broken, as it does for a moment where that was killed and started
+    again: such a site is not asked."""
+    wait_present(agents)
+
+    def has_all_ways(agent):
+        return all((site["path"] or {}).get("state") != "down" for site in sites_of(agent).values())
+
+    for agent in agents:
+        wait_for(lambda agent=agent: has_all_ways(agent), f"{agent.config['site']} to have a way to all others")
+
+
 # ---- Joining ------------------------------------------------------------------------------------------------------------
 
 

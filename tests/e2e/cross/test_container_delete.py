@@ -90,7 +90,7 @@ def test_a_site_with_a_child_is_away(lab):
         assert ask(f"{lab[1].front}/projects/{project.id}").status == 200
     finally:
         lab[2].start()
-    mesh_maker.wait_present(lab.sites)
+    mesh_maker.wait_reachable(lab.sites)
     wait_for(lambda: delete(project, 1, Prefer="cheops-contents").status == 204, "all to be deleted")
     wait_gone(project)
     assert known_at(lab[1], here).json["state"] in ("deleted", "settled")

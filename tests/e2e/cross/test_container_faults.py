@@ -48,7 +48,7 @@ def test_without_the_prime_a_name_is_refused(lab):
         assert [each["name"] for each in partial.json["volumes"]] == ["before"]
     finally:
         lab[1].go_on()
-    mesh_maker.wait_present(lab.sites)
+    mesh_maker.wait_reachable(lab.sites)
     assert project.local_names(2) == ["before"], "nothing was done"
     wait_for(lambda: project.make("during", at=2).status == 201, "the prime to answer again")
     assert project.make("during", at=1).status == 409
@@ -69,7 +69,7 @@ def test_without_the_prime_a_name_may_be_accepted_and_is_settled(optimistic):
         assert project.make("same", at=2).status == 409, "here it is known to be taken"
     finally:
         lab[1].start()
-    mesh_maker.wait_present(lab.sites)
+    mesh_maker.wait_reachable(lab.sites)
     states = {2: second.json["id"], 3: third.json["id"]}
 
     def settled():
@@ -160,7 +160,7 @@ def test_kills_in_the_middle(lab, victim):
             done.result()
         over.set()
         kills.result()
-    mesh_maker.wait_present(lab.sites)
+    mesh_maker.wait_reachable(lab.sites)
     there = all_names(project)
     assert len(there) == len(set(there)), there
     assert set(made) <= set(there), set(made) - set(there)
@@ -187,7 +187,7 @@ def test_a_maker_that_is_gone_keeps_its_names(lab):
         assert project.make("another", at=2).status == 201
     finally:
         lab[3].start()
-    mesh_maker.wait_present(lab.sites)
+    mesh_maker.wait_reachable(lab.sites)
     assert project.ask(1, made).json["name"] == "mine"
     assert project.ask(1, made, "DELETE").status == 204
     wait_for(lambda: project.make("mine", at=2).status == 201, "the name to be free")
@@ -200,7 +200,7 @@ def test_all_start_again(lab):
         wait_known(project, meta_id)
     for site in lab.sites:
         site.restart()
-    mesh_maker.wait_present(lab.sites)
+    mesh_maker.wait_reachable(lab.sites)
     for number in (1, 2, 3):
         wait_for(lambda number=number: ask(lab[number].front + project.path()).header("Cheops-Partial") is None,
                  "all to answer")

@@ -127,7 +127,7 @@ def test_what_is_there_is_divided_anew(lab):
         assert refused.status == 503 and "Site3" in refused.json["detail"], refused
     finally:
         lab[3].start()
-    mesh_maker.wait_present(lab.sites)
+    mesh_maker.wait_reachable(lab.sites)
     lab.settled(path)
     assert lab.parts("anew") == [0, 15, 1]
 

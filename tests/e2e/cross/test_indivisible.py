@@ -93,7 +93,7 @@ def test_its_prime_is_away(lab):
         assert ask(f"{lab[1].front}/images", "POST", json_body={"name": "local"}).status == 201
     finally:
         lab[2].start()
-    mesh_maker.wait_present(lab.sites)
+    mesh_maker.wait_reachable(lab.sites)
     wait_for(lambda: ask(f"{lab[1].front}/images/{meta_id}").status == 200, "its prime to answer again")
     assert ask(f"{lab[1].front}/images/{meta_id}").json["name"] == "away"
 
@@ -103,7 +103,7 @@ def test_a_witness_that_starts_again_still_knows(lab):
     wait_known(lab, meta_id)
     lab[3].kill()
     lab[3].start()
-    mesh_maker.wait_present(lab.sites)
+    mesh_maker.wait_reachable(lab.sites)
     wait_for(lambda: ask(f"{lab[3].front}/images/{meta_id}").status == 200, "it to be sent on again")
 
 

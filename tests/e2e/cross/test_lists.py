@@ -180,7 +180,7 @@ def test_the_holder_is_away(lab):
         assert "still here" not in names(listed(lab[3]))
     finally:
         lab[2].start()
-    mesh_maker.wait_present(lab.sites)
+    mesh_maker.wait_reachable(lab.sites)
     wait_for(lambda: count(lab[1], "out of reach") == 1, "its holder to answer again")
     wait_for(lambda: partial(listed(lab[1])) is None, "all to answer again")
 
@@ -208,7 +208,7 @@ def test_a_witness_that_starts_again_still_shows_it(lab):
     for _ in range(2):
         lab[1].kill()
         lab[1].start()
-        mesh_maker.wait_present(lab.sites)
+        mesh_maker.wait_reachable(lab.sites)
         wait_for(lambda: count(lab[1], "remembered") == 1, "it to be shown")
 
 

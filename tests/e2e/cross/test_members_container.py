@@ -79,7 +79,7 @@ def test_an_agent_is_killed_while_it_grows(lab, replicant, victim):
         wait_known(project, child)
     assert ask(f"{lab[1].api}/replicants/{project.id}/members/Site3", "PUT").status == 200
     lab[victim].restart()
-    mesh_maker.wait_present(lab.sites)
+    mesh_maker.wait_reachable(lab.sites)
     project.numbers.append(3)
     for child in children:
         wait_known(project, child)

@@ -125,12 +125,12 @@ def test_an_agent_is_killed_while_it_moves(lab, victim):
     assert ask(f"{api}/Site2?hold=true", "PUT").status == 200
     lab[victim].kill()
     lab[victim].start()
-    mesh_maker.wait_present(lab.sites)
+    mesh_maker.wait_reachable(lab.sites)
     wait_for(lambda: members(lab[1], meta_id).get("Site2") == "settled", "Site2 to have it")
     assert ask(f"{api}/Site1", "DELETE").status == 200
     lab[victim].kill()
     lab[victim].start()
-    mesh_maker.wait_present(lab.sites)
+    mesh_maker.wait_reachable(lab.sites)
     wait_for(lambda: held_by(lab, name) == ["Site2"], "it to be at Site2 alone")
     wait_for(lambda: ask(f"{lab[2].front}/images/{meta_id}").status == 200, "Site2 to answer")
     assert download(f"{lab[2].front}/images/{meta_id}/file") == (200, digest(content(SIZE, victim)))

@@ -5,7 +5,7 @@ import pytest
 
 from demo_process import ask, wait_for
 from mesh import Mesh
-from mesh_maker import wait_present
+from mesh_maker import wait_reachable
 from test_operations import check_answer
 
 SITES = ("Site1", "Site2")
@@ -41,7 +41,7 @@ class Lab:
         self.agents = {site: self.mesh.agent(site, {"image": service.url}, application=str(path))
                        for site, service in services.items()}
         self.mesh.join(*self.agents.values())
-        wait_present(list(self.agents.values()))
+        wait_reachable(list(self.agents.values()))
 
     def ask(self, method, path, body=None, site="Site1", scope=None):
         headers = {"Prefer": "wait=60", **({"Scope": scope} if scope else {})}
@@ -140,7 +140,7 @@ def test_it_is_known_after_a_restart(warning, kill):
     wait_for(lambda: warning.risks("Site1", image), "the risk")
     warning.restart("Site1", kill)
     assert warning.risks("Site1", image)[0]["why"] == "gone"
-    wait_present(list(warning.agents.values()))
+    wait_reachable(list(warning.agents.values()))
     assert image in warned(warning.ask("DELETE", f"/secrets/{secret}"))
 
 

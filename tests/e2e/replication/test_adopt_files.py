@@ -192,7 +192,7 @@ def test_who_gives_dies_while_it_reads(lab):
     lab[1].kill()
     lab[1].start()
     asked.wait(4 * demo_process.BOUND_S)
-    files_lab.mesh_maker.wait_present(lab.sites)
+    files_lab.mesh_maker.wait_reachable(lab.sites)
     image.settle()
     if not any(each["site"] == "Site3" for each in image.members()):
         image.extend("--wait")
@@ -214,7 +214,7 @@ def test_who_is_new_dies_again_and_again(lab):
         threading.Event().wait(0.004 * turn)
         lab[3].kill()
         lab[3].start()
-        files_lab.mesh_maker.wait_present(lab.sites)
+        files_lab.mesh_maker.wait_reachable(lab.sites)
         wait_for(lambda image=image: image.is_extended() or in_doubt(image), "it to go on")
         for each in in_doubt(image):  # names of images are not unique: whether it was made, a person has to see
             assert each["effect"] == "copy" and len(image.there()) == 1

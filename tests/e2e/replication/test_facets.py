@@ -57,7 +57,7 @@ def test_a_member_that_is_stuck_gets_the_file_too(pair):
     lab[2].start()
     assert ask(lab[2].front + image.path[:-5], "PATCH", json_body={"colour": "blue"}).status == 200
     lab[1].start()
-    files_lab.mesh_maker.wait_present(lab.sites)
+    files_lab.mesh_maker.wait_reachable(lab.sites)
     wait_for(lambda: lab[1].metric("cheops_replica_repaired_total") + lab[2].metric("cheops_replica_repaired_total") > 0, "a repair")
     image.settle()
     image.wait_same(digest(content(3 * MB, "stuck")))

@@ -235,7 +235,7 @@ def test_killed_in_the_middle(lab):
     lab[1].kill()
     lab[1].start()
     asked.wait(4 * demo_process.BOUND_S)
-    files_lab.mesh_maker.wait_present(lab.sites)
+    files_lab.mesh_maker.wait_reachable(lab.sites)
     image.settle()
     image.repair("Site1")
     image.wait_same(name)

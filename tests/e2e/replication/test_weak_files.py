@@ -48,7 +48,7 @@ def test_a_file_is_uploaded_everywhere(lab):
     lab[2].kill()
     lab[2].start()
     wait_for(lambda: not lab[2].blobs(), "the body to be dropped")
-    files_lab.mesh_maker.wait_present(lab.sites)
+    files_lab.mesh_maker.wait_reachable(lab.sites)
 
 
 def test_a_long_create(lab):
@@ -71,7 +71,7 @@ def test_who_is_away_is_not_told_again(lab):
     assert upload(lab[1].front + path + "/file", size, "missed").status == 200
     wait_for(lambda: file_at(lab[2], "missed") == digest(content(size, "missed")), "the file at Site2")
     lab[3].start()
-    files_lab.mesh_maker.wait_present(lab.sites)
+    files_lab.mesh_maker.wait_reachable(lab.sites)
 
     def hears():
         assert ask(lab[1].front + path, "PATCH", json_body={"heard": True}).status == 200
