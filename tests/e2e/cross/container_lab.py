@@ -36,9 +36,11 @@ class Site(files_lab.Site):
                 stdin=files_lab.subprocess.DEVNULL, stdout=log, stderr=log)
 
     def stop(self):
-        super().stop()
-        self.services["image"].terminate()
-        self.services["image"].wait(demo_process.BOUND_S)
+        try:
+            super().stop()
+        finally:
+            self.services["image"].terminate()
+            self.services["image"].wait(demo_process.BOUND_S)
 
     def restart(self):
         self.kill()
@@ -59,7 +61,7 @@ class Lab(files_lab.Lab):
             for site in self.sites[1:]:
                 mesh_maker.join(site, self.sites[0])
                 site.start()
-            mesh_maker.wait_present(self.sites)
+            mesh_maker.wait_reachable(self.sites)
         except BaseException:
             self.stop()
             raise

@@ -4,7 +4,7 @@ import pathlib
 
 import mesh_maker
 from demo_process import ask, free_base, wait_for
-from files_lab import SAMPLE, Site
+from files_lab import SAMPLE, Site, stop_all
 
 
 class PoolSite(Site):
@@ -44,7 +44,7 @@ class PoolLab:
             for site in self.sites[1:]:
                 mesh_maker.join(site, self.sites[0])
                 site.start()
-            mesh_maker.wait_present(self.sites)
+            mesh_maker.wait_reachable(self.sites)
             for site in self.sites:  # each knows all others when it starts again, alone
                 wait_for(lambda site=site: self._has_kept(site), "the table of sites on the disk")
         except BaseException:
@@ -59,8 +59,7 @@ class PoolLab:
         return self.sites[number - 1]
 
     def stop(self):
-        for site in self.sites:
-            site.stop()
+        stop_all(self.sites)
 
     def make(self, name, at=1, scope="Site1 % Site2 % Site3", headers=None, **fields):
         """A pool; its path."""

@@ -5,7 +5,7 @@ import pathlib
 import mesh_maker
 import pytest
 from demo_process import ask, free_base, wait_for
-from files_lab import SAMPLE, Site
+from files_lab import SAMPLE, Site, stop_all
 
 
 class NetworkSite(Site):
@@ -35,11 +35,10 @@ def sites(tmp_path_factory):
         for site in made[1:]:
             mesh_maker.join(site, made[0])
             site.start()
-        mesh_maker.wait_present(made)
+        mesh_maker.wait_reachable(made)
         yield made
     finally:
-        for site in made:
-            site.stop()
+        stop_all(made)
 
 
 def listed(site, name=None, **headers):
@@ -136,7 +135,7 @@ def test_a_site_is_away(sites):
         assert '"Site2";reason=' in partial(answer)
     finally:
         sites[1].start()
-    mesh_maker.wait_present(sites)
+    mesh_maker.wait_reachable(sites)
     wait_for(lambda: [each["size"] for each in listed(sites[0], "cut")] == [10], "it to be whole again")
     assert partial(listed(sites[0])) is None
 
@@ -157,7 +156,7 @@ def test_deleted_and_started_again(sites):
     wait_parts(sites, "over", [[2], [2], []])
     sites[0].kill()
     sites[0].start()
-    mesh_maker.wait_present(sites)
+    mesh_maker.wait_reachable(sites)
     wait_for(lambda: [each["size"] for each in listed(sites[0], "over")] == [4], "it to be whole after a restart")
     assert ask(f"{sites[0].front}/pools/{meta_id}", "DELETE", {"Prefer": "wait=60"}).status in (200, 204)
     for site in sites:

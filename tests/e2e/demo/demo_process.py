@@ -17,6 +17,7 @@ from ports import free_port
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CHEOPS = pathlib.Path(os.environ.get("CHEOPS", ROOT / "build" / "cheops")).resolve()
 BOUND_S = 90  # of everything that is waited for; generous, because the sanitizers are slow
+CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 SERVICES = ("compute", "image", "network")
 
 
@@ -70,6 +71,12 @@ def children_of(pid):
 
 def no_sanitizer_spoke(text):
     assert "Sanitizer" not in text and "runtime error:" not in text, text
+
+
+def did_not_crash(status, log):
+    """Of a process that has ended, of itself or because it was told to: no failed CHECK, no fault, no finding of a sanitizer."""
+    assert status not in (99, *(-number for number in CRASHES)), f"status {status}: {log}"
+    no_sanitizer_spoke(log)
 
 
 class Answer:

@@ -1,5 +1,6 @@
 """Sites with an agent and an image service each, started one by one: a test may end an agent and start it again, which a demo
 does not survive."""
+import contextlib
 import hashlib
 import http.client
 import json
@@ -64,15 +65,19 @@ class Site:
     def kill(self):
         """Without a word, as a loss of power would."""
         self.agent.kill()
-        self.agent.wait(demo_process.BOUND_S)
+        demo_process.did_not_crash(self.agent.wait(demo_process.BOUND_S), self.log())
 
     def stop(self):
+        was_running = self.agent and self.agent.poll() is None
         for process in (self.agent, self.service):
             if process and process.poll() is None:
                 process.send_signal(signal.SIGCONT)
                 process.terminate()
                 process.wait(demo_process.BOUND_S)
-        demo_process.no_sanitizer_spoke(self.log())
+        if was_running:
+            assert self.agent.returncode == 0, f"status {self.agent.returncode}: {self.log()}"
+        if self.agent:
+            demo_process.did_not_crash(self.agent.returncode, self.log())
 
     def pause(self):
         hold(self.agent.pid)
@@ -105,6 +110,13 @@ class Site:
         return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
 
 
+def stop_all(sites):
+    """One that does not stop well keeps none of the others from being stopped."""
+    with contextlib.ExitStack() as stops:
+        for site in sites:
+            stops.callback(site.stop)
+
+
 class Lab:
     def __init__(self, folder, count=3, application="sample"):
         base = demo_process.free_base(count)
@@ -115,7 +127,7 @@ class Lab:
             for site in self.sites[1:]:
                 mesh_maker.join(site, self.sites[0])
                 site.start()
-            mesh_maker.wait_present(self.sites)
+            mesh_maker.wait_reachable(self.sites)
         except BaseException:
             self.stop()
             raise
@@ -124,8 +136,7 @@ class Lab:
         return self.sites[number - 1]
 
     def stop(self):
-        for site in self.sites:
-            site.stop()
+        stop_all(self.sites)
 
     @property
     def all(self):

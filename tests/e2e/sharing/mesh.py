@@ -9,7 +9,7 @@ import threading
 
 import mesh_maker
 import sample_services
-from demo_process import BOUND_S, CHEOPS, Answer, ask, environment, no_sanitizer_spoke, wait_for
+from demo_process import BOUND_S, CHEOPS, Answer, ask, did_not_crash, environment, wait_for
 from ports import free_port
 from processes import hold
 
@@ -50,7 +50,7 @@ class Agent:
 
     def kill(self):
         self.process.kill()
-        self.process.wait(BOUND_S)
+        did_not_crash(self.process.wait(BOUND_S), self.log.read_text(encoding="utf-8"))
 
     def stop(self):
         if self.process.returncode is None:
@@ -61,7 +61,7 @@ class Agent:
                 assert status == 0, f"status {status}: {self.log.read_text(encoding='utf-8')}"
             finally:
                 self.process.kill()
-        no_sanitizer_spoke(self.log.read_text(encoding="utf-8"))
+        did_not_crash(self.process.returncode, self.log.read_text(encoding="utf-8"))
 
 
 class Mesh:

@@ -26,7 +26,8 @@ def types_in_the_sources(root):
             for name in re.findall(r'"([a-z-]+)"', names):
                 found.setdefault(name, set())
         if "struct proxy_problem" in code:
-            assert len(initialisers) == code.count(".type = "), f"{path.name}: a problem that this test does not find"
+            types = re.findall(r'\.type = [^,]*"|\.type = scope_fault_name', code)  # others have a member of that name, too
+            assert len(initialisers) == len(types), f"{path.name}: a problem that this test does not find"
     for name in re.findall(r'\[SCOPE_FAULT_(?!NONE)\w+\] = \{"([a-z0-9-]+)"', (root / "src/scope/diag.c").read_text()):
         found.setdefault(name, set()).add("400")
     return found
