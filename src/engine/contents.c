@@ -423,10 +423,11 @@ bool engine_contents_ready(struct ticket *ticket)
 		return true;
 	}
 	if (!ticket->preference.contents) {
-		engine_ticket_refuse(ticket, 409, "container-not-empty",
-		                     "there are %u in it, at its sites: delete these first, or send `Prefer: cheops-contents` "
-		                     "to delete all of them with it",
-		                     found.count);
+		engine_ticket_refuse(
+			ticket, 409, "container-not-empty",
+			"%u resource%s in it, which `contents` lists with their sites: delete what is in it first, or "
+			"send `Prefer: cheops-contents` to have that deleted with it",
+			found.count, found.count == 1 ? " is" : "s are");
 		put_contents(ticket->engine, &found, &ticket->answer_body);
 		free(found.contents);
 		return false;
