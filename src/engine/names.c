@@ -199,12 +199,24 @@ static void refuse_elsewhere(struct ticket *ticket, site_id at)
 	                     STR_FMT(name));
 }
 
+/* Loops of the data plane may find it for a moment longer than there are names in it. */
+static bool container_is_gone(struct ticket *ticket)
+{
+	struct replica_view view;
+	return ticket->request.in_container &&
+	       replica_look(ticket->engine->replica, &ticket->arena, ticket->request.container, &view) == 0 &&
+	       (view.deleted || view.left);
+}
+
 static bool refuse(struct ticket *ticket, int code, site_id at, const struct err *err)
 {
 	if (code == ERR_CONFLICT && at != 0)
 		refuse_elsewhere(ticket, at);
 	else if (code == ERR_UNAVAILABLE)
 		engine_ticket_refuse(ticket, 503, "earlier-first", "%s", err->text);
+	else if (code == ERR_NOT_FOUND && container_is_gone(ticket))
+		engine_ticket_refuse(ticket, 404, "not-replicated",
+		                     "the container was deleted, or is not at this site any more");
 	else if (code == ERR_NOT_FOUND)
 		engine_ticket_refuse(ticket, 503, "not-seen-yet",
 		                     "this site has not heard yet which sites have the container; try again");

@@ -36,6 +36,16 @@ def test_an_empty_one_is_deleted_everywhere(lab, at):
     assert project.make("late", at=1).status == 404
 
 
+def test_nothing_is_made_in_what_was_just_deleted(lab):
+    """Where its service has it no more, its agent does not say that it has not heard of it yet."""
+    for number in range(20):
+        project = lab.project(f"short-lived {number}")
+        assert delete(project, 2).status == 204
+        wait_for(lambda project=project: ask(f"{lab[1].front}/projects/{project.id}").status in (404, 410), "it to be gone")
+        late = project.make("late", at=1)
+        assert late.status == 404, late
+
+
 def test_what_is_in_it_is_said(lab):
     project = lab.project("full")
     here, there = project.make("here", at=1).json["id"], project.make("there", at=2).json["id"]
