@@ -71,6 +71,16 @@ def wait_reachable(agents):
         wait_for(lambda agent=agent: has_all_ways(agent), f"{agent.config['site']} to have a way to all others")
 
 
+def wait_kept(agents):
+    """Until each of them has all others on its disk: it knows them when it starts again, and need not be found by them."""
+    def has_kept(agent):
+        table = pathlib.Path(agent.config["state"]) / "sites"
+        return table.exists() and all(other.config["site"].encode() in table.read_bytes() for other in agents if other is not agent)
+
+    for agent in agents:
+        wait_for(lambda agent=agent: has_kept(agent), f"the table of sites on the disk of {agent.config['site']}")
+
+
 # ---- Joining ------------------------------------------------------------------------------------------------------------
 
 

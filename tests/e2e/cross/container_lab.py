@@ -62,6 +62,7 @@ class Lab(files_lab.Lab):
                 mesh_maker.join(site, self.sites[0])
                 site.start()
             mesh_maker.wait_reachable(self.sites)
+            mesh_maker.wait_kept(self.sites)
         except BaseException:
             self.stop()
             raise

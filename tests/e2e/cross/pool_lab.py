@@ -45,15 +45,10 @@ class PoolLab:
                 mesh_maker.join(site, self.sites[0])
                 site.start()
             mesh_maker.wait_reachable(self.sites)
-            for site in self.sites:  # each knows all others when it starts again, alone
-                wait_for(lambda site=site: self._has_kept(site), "the table of sites on the disk")
+            mesh_maker.wait_kept(self.sites)
         except BaseException:
             self.stop()
             raise
-
-    def _has_kept(self, site):
-        table = site.folder / "state" / "sites"
-        return table.exists() and all(other.name.encode() in table.read_bytes() for other in self.sites if other is not site)
 
     def __getitem__(self, number):
         return self.sites[number - 1]

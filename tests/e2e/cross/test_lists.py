@@ -20,6 +20,7 @@ def lab(tmp_path_factory):
     assert described != text
     (folder / "app.yaml").write_text(described, encoding="utf-8")
     made = Lab(folder, 3, application=str(folder / "app.yaml"))
+    mesh_maker.wait_kept(made.sites)
     yield made
     made.stop()
 
