@@ -119,6 +119,14 @@ static bool is_undecided(const struct report *report)
 	return false;
 }
 
+/* Users' operations, and what people say, change X while the lane waits: there may be a way since it was found to be stuck. */
+static bool is_still_stuck(struct replicant *r)
+{
+	struct order_next next = {0};
+	lane_next(r, &next);
+	return next.action == ORDER_STUCK || (next.action == ORDER_NOTHING && own_report(r)->foreign);
+}
+
 /* `heard_us`: when one of those was heard last who cannot be reached now, and would be waited for. */
 static enum assessment assess(struct replica *replica, struct replicant *r, uint64_t *heard_us)
 {
@@ -207,7 +215,7 @@ bool repair_start(struct replica *replica, struct replicant *r)
 	if (r->repair_us == 0 || r->repair_us > replica->now.us)
 		return false;
 	enum assessment how = assess_patiently(replica, r);
-	if (how == REPAIR_NOT) {
+	if (how == REPAIR_NOT || (how != REPAIR_SETTLED && !is_still_stuck(r))) {
 		r->repair_us = 0;
 		return false;
 	}
@@ -268,7 +276,7 @@ static int may_give(struct replicant *r, struct err *err)
 	if (r->withheld_count > 0)
 		return err_set(err, ERR_CONFLICT,
 		               "an operation of this site is in doubt, and may be in its state: decide on that first");
-	if (!settled && !own->stuck)
+	if (!settled && (!own->stuck || !is_still_stuck(r)))
 		return err_set(err, ERR_UNAVAILABLE,
 		               "operations that are known at this site have not been carried out there yet");
 	return 0;
