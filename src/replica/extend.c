@@ -119,10 +119,13 @@ static void issue_witness(struct replica *replica, struct replicant *r)
 }
 
 /* May it become a member; or, if it is one, hold what it only knows of? */
-static int check_site(const struct replicant *r, site_id site, bool hold, struct err *err)
+static int check_site(const struct replica *replica, const struct replicant *r, site_id site, bool hold,
+                      struct err *err)
 {
 	uint32_t member = member_index(r, site);
 	bool is = member != UINT32_MAX, witness = is && member_witnesses(&r->members[member]);
+	if (members_is_removed(replica, site)) /* it may have been so since this was asked for */
+		return err_set(err, ERR_CONFLICT, "that site was removed from the mesh");
 	if (is && r->members[member].removed)
 		return err_set(err, ERR_CONFLICT, "that site was a member before, and cannot come back to the same resource");
 	if (witness && !hold)
@@ -149,7 +152,7 @@ static void extend_to_witness(struct replica *replica, struct replicant *r)
 		members_extend_refuse(replica, r, ERR_UNAVAILABLE, why_not_yet(r));
 	else if (!settled || !own_report(r)->created)
 		replica_fire(replica, r, members_holds(replica, r) ? r->extend_by_us : hold_us(r));
-	else if (check_site(r, r->extend, false, &err) != 0)
+	else if (check_site(replica, r, r->extend, false, &err) != 0)
 		members_extend_refuse(replica, r, err.code, err.text);
 	else
 		issue_witness(replica, r);
@@ -217,7 +220,7 @@ void members_read(struct replica *replica, struct replicant *r, const struct rep
 		           STR_FMT(outcome->answer));
 		members_extend_refuse(replica, r, ERR_CONFLICT, buf_c(&text));
 		buf_free(&text);
-	} else if (check_site(r, r->extend, r->extend_holds, &err) != 0 || check_copy(outcome, &err) != 0) {
+	} else if (check_site(replica, r, r->extend, r->extend_holds, &err) != 0 || check_copy(outcome, &err) != 0) {
 		members_extend_refuse(replica, r, err.code, err.text);
 	} else {
 		issue_copy(replica, r, outcome);
@@ -230,7 +233,7 @@ int members_ask_extend(struct replica *replica, struct replica_id id, const stru
 	struct replicant *r;
 	int code = members_find(replica, id, &r, err);
 	if (code == 0)
-		code = check_site(r, extension->site, extension->hold && r->span == REPLICA_PLACED, err);
+		code = check_site(replica, r, extension->site, extension->hold && r->span == REPLICA_PLACED, err);
 	if (code != 0)
 		return code;
 	if (is_witness(r))
