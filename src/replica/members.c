@@ -24,7 +24,8 @@
  * all that S knows, nothing of it rejected or in doubt, knows that S is leaving, and is not leaving itself: S marks itself as removed, deletes its item
  * (unless that is to stay), forgets all but a tombstone, and tells everybody. Who has heard it waits for S no more.
  * All are leaving: the one with the least id stays. If S cannot be reached, the drop is pending; or it is forced: then who was
- * asked marks it as removed. What S alone has is lost. S, when it is back, is told, and goes.
+ * asked marks it as removed. What S alone has is lost. S, when it is back, is told, and goes; where it knows of nobody that is to stay with
+ * the item, it leaves its own to the service.
  *
  * Nothing is forgotten while some member is not known to know all the marks: so when S was forced out all that are left have
  * told each other what they have of S's operations before any of them forgets something that these are concurrent with.
@@ -451,12 +452,26 @@ static bool can_leave(struct replica *replica, struct replicant *r)
 	return false;
 }
 
+/* Nobody might have it any more: this one was forced out by a witness that relied on another one; that one was dropped meanwhile, and may have
+ * left, relying on this one. What is here is kept, as the service's own. (Who holds it, and forces another one out, goes on holding it.) */
+static bool is_last(const struct replicant *r)
+{
+	if (r->span != REPLICA_PLACED)
+		return false;
+	for (uint32_t i = 0; i < r->members_count; i++) {
+		const struct member *other = &r->members[i];
+		if (i != r->self && !other->removed && !other->leaving && !member_witnesses(other))
+			return false;
+	}
+	return true;
+}
+
 static void leave(struct replica *replica, struct replicant *r)
 {
 	struct report *own = own_report(r);
 	/* Who is new may have made the item, and not all of it. */
-	bool deletes =
-		(own->created || r->newcomer) && !is_witness(r) && own->local_id_bytes > 0 && !r->members[r->self].keeps;
+	bool deletes = (own->created || r->newcomer) && !is_witness(r) && own->local_id_bytes > 0 &&
+	               !r->members[r->self].keeps && !(r->members[r->self].removed && is_last(r));
 	members_extend_refuse(replica, r, ERR_CONFLICT, "this site is leaving");
 	queue_refuse(replica, r, ERR_NOT_FOUND, "this site is no member of it any more");
 	while (r->withheld_count > 0)

@@ -110,7 +110,10 @@ struct choir_replicant {
 	bool placed;                   /* it lies at some of its members only */
 	uint32_t witnesses;            /* sites that have none of it, and know of it, and were never to hold it; as bits */
 	bool promoted;                 /* some witness was to */
+	uint32_t dropped;              /* sites that were to leave, asked or not; as bits */
 	uint32_t forced;               /* sites that were removed without being asked; as bits */
+	uint32_t made_by[CHOIR_SITES]; /* weak: the life of the agent that made it last */
+	uint32_t made_again;           /* sites where it was forgotten with that, and made by the next one; as bits */
 	uint32_t kept;                 /* sites whose item is to stay, or could not be deleted, when they leave; as bits */
 	uint32_t name;                 /* 0: none */
 	uint32_t refers;               /* number of a replicant + 1 */

@@ -446,12 +446,19 @@ void choir_check_task(struct choir *choir, struct choir_site *it, struct replica
 	choir_token(choir, request.token)->tried[it->number] = true;
 }
 
+/* Of what is `weak`, nothing is kept of what runs: an agent that died meanwhile does not know that it was made, and makes it again if
+ * the network brings the message a second time. That it is run no more often than it is heard of is looked at in choir_weak.c. */
 void choir_check_created(struct choir *choir, struct choir_site *it, const struct choir_call *call)
 {
-	uint32_t count = 0;
+	uint32_t count = 0, bit = 1u << it->number;
+	struct choir_replicant *of = &choir->replicants[call->request.replicant];
 	for (uint32_t i = 0; i < it->items_count; i++)
 		count += it->items[i].number != 0 && it->items[i].replicant == call->request.replicant;
-	if (count > 1)
+	if (of->weak && call->request.verb == CHOIR_CREATE) {
+		of->made_again |= count > 1 && of->made_by[it->number] != call->generation ? bit : 0;
+		of->made_by[it->number] = call->generation;
+	}
+	if (count > 1 && !(of->made_again & bit))
 		choir_violation(choir, call->request.replicant, "s%" PRIu32 " has it twice", it->number);
 }
 

@@ -326,9 +326,25 @@ static bool check_stranger(const struct lack *lack, struct choir_site *it, const
 	item_of(it, of->number, &count);
 	/* Forced out while nobody knew whether it had been made there: nobody knows what to delete. */
 	bool lost = of->forced >> it->number & 1 && choir_token(lack->choir, of->creator + 1)->unsure[it->number];
-	if (count > 0 && !lost && !(of->kept >> it->number & 1))
+	/* Nor is it deleted where, as far as was known there, nobody was to stay who has it. */
+	bool last = of->forced >> it->number & 1 && of->placed;
+	for (uint32_t i = 0; i < of->members_count; i++)
+		last =
+			last && ((of->dropped | of->witnesses) >> of->members[i] & 1 || lack->choir->sites[of->members[i]].removed);
+	if (count > 0 && !lost && !last && !(of->kept >> it->number & 1))
 		return lacks(lack, of->number, "s%" PRIu32 " is no member any more, and still has it", it->number);
 	return true;
+}
+
+static bool is_deleted(const struct choir *choir, const struct choir_replicant *of)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < of->members_count; i++) {
+		uint32_t here;
+		item_of(&choir->sites[of->members[i]], of->number, &here);
+		count += here;
+	}
+	return count == 0;
 }
 
 /* It knows that it is there just if somebody has it. */
@@ -344,8 +360,9 @@ static bool check_witness(const struct lack *lack, const struct choir_site *it, 
 		if (witnesses >> other->number & 1 || other->removed)
 			continue;
 		item_of(other, of->number, &count);
-		/* Who left may have kept what it had. */
-		held += count > 0 && choir_look(other, of, &members, &leaving) && !is_left_alone(lack->choir, other, of);
+		/* Who left may have kept what it had, and so may who let a delete be: but where users went on to change it behind that delete, it
+		 * is still there for them. */
+		held += count > 0 && choir_look(other, of, &members, &leaving);
 		struct issued issued = issued_of(lack->choir, other, of, &standing);
 		issued_free(&issued);
 		open |= standing.excluded || standing.doubt;
@@ -404,6 +421,8 @@ static bool check_replicant(const struct lack *lack, const struct choir_replican
 			right = lacks(lack, of->number, "s%" PRIu32 " has it, and is a witness", it->number);
 		else if (live && choir_is_lost_with_its_site(choir, of) && view.prime != 0)
 			right = lacks(lack, of->number, "s%" PRIu32 " does not know that nobody holds it", it->number);
+		else if (live && choir_is_lost_with_its_site(choir, of) && !choir->options.removal && is_deleted(choir, of))
+			right = lacks(lack, of->number, "nobody has it any more, and nobody has deleted it");
 		else if (witness && !choir_is_lost_with_its_site(choir, of) && !check_witness(lack, it, of, live))
 			right = false;
 		else if (!created && status == 0)
@@ -517,17 +536,6 @@ bool choir_converged(struct choir *choir, struct buf *why, uint32_t *of)
 }
 
 /* ---- Long after ---------------------------------------------------------------------------------------------------- */
-
-static bool is_deleted(const struct choir *choir, const struct choir_replicant *of)
-{
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < of->members_count; i++) {
-		uint32_t here;
-		item_of(&choir->sites[of->members[i]], of->number, &here);
-		count += here;
-	}
-	return count == 0;
-}
 
 static void check_gone(struct choir *choir, struct choir_site *it, enum replica_table table)
 {

@@ -162,6 +162,7 @@ static void drop(struct choir *choir, struct choir_site *it, struct choir_replic
 	int status = replica_drop(it->replica, of->id, &asked, choir_now(choir, it), &err);
 	choir_leave(it);
 	choir->figures.drops += status == 0;
+	of->dropped |= status == 0 ? 1u << site : 0;
 	of->forced |= status == 0 && asked.force ? 1u << site : 0;
 	if (status != 0)
 		choir_tell(choir, of->number, "s%" PRIu32 " user is told: %s", it->number, err.text);

@@ -57,7 +57,8 @@ bool choir_is_lost_with_its_site(struct choir *choir, const struct choir_replica
 {
 	bool leaving;
 	uint32_t members = choir_members_now(choir, of, &leaving);
-	return choir->options.removal && of->placed && members != 0 && !(members & ~choir_witnesses_now(choir, of));
+	bool may_be = choir->options.removal || of->forced;
+	return may_be && of->placed && members != 0 && !(members & ~choir_witnesses_now(choir, of));
 }
 
 bool choir_knows_better(const struct choir *choir, const struct choir_site *it, const struct choir_action *action)

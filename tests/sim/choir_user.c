@@ -472,6 +472,21 @@ static bool is_waited_for(const struct choir *choir, struct choir_site *it, cons
 	return choir->healed && stuck;
 }
 
+/* Something else is in doubt here, of which nobody can say that it happened before a delete of this site is decided on (doubt.c): who tries
+ * to is told so. */
+static bool is_in_the_way(const struct choir *choir, const struct choir_site *it, const struct choir_op *op)
+{
+	const struct choir_table *table = &it->rows.tables[REPLICA_OPERATIONS];
+	bool found = false;
+	for (uint32_t i = 0; i < table->count && op->effect == ORDER_DELETE && choir->healed && !found; i++) {
+		struct choir_op other;
+		uint32_t replicant;
+		found = choir_peek(choir, it, table->rows[i], &other, &replicant) && replicant == op->request.replicant &&
+		        choir_peek_withheld(other.number);
+	}
+	return found;
+}
+
 static bool has_id(struct choir_site *it, struct replica_id id)
 {
 	struct arena arena;
@@ -502,7 +517,7 @@ static enum replica_verdict decide(struct choir *choir, struct choir_site *it, c
 	const struct choir_token *token = choir_token(choir, op->request.token);
 	uint32_t dice = (uint32_t)sim_random_below(&choir->random, 100);
 	if (state != REPLICA_IN_DOUBT) {
-		bool lets_be = dice < (is_waited_for(choir, it, op) ? 50 : 10);
+		bool lets_be = dice < (is_waited_for(choir, it, op) || is_in_the_way(choir, it, op) ? 50 : 10);
 		return op->request.poison >> it->number & 1 && lets_be ? REPLICA_DISMISS : REPLICA_RETRY;
 	}
 	if (makes(choir, it, op))

@@ -158,6 +158,7 @@ static const struct sim_named_seed choir_named_losing[] = {
 	{"what a delete that counts had taken was made from a state, deleted again, and so on", 15964, 200},
 	{"a delete was let be, and so forgotten by the others, while a user's change was being executed", 18402, 200},
 	{"in a check: what is withheld has given up its number, and wins against no delete", 13366, 200},
+	{"in a check: what had won against another one, and was being committed, was not known to have", 52329, 200},
 };
 
 /* The same with members that come and go: cheops-sim-replica --vary --members --seed SEED --steps STEPS. */
@@ -181,6 +182,21 @@ static const struct sim_named_seed choir_named_moved[] = {
 	{"a site became a witness behind a delete that a service had refused: so the delete was the end of it no more",
      3456, 200},
 	{"a site that waits for its copy could not be given up, as the one that has it was to leave", 9194, 200},
+	{"in a check: something weak was made, unheard, by an agent that died, and again when its message came twice",
+     13505, 200},
+	{"in the model: nobody decided on a delete that a service refused, and so nobody could on a doubt from before it",
+     16437, 200},
+	{"a witness forced out who had it, and relied on one that this had dropped meanwhile: both deleted it", 30397, 200},
+	{"in a check: a delete was let be by a site whose users had changed the item behind it: a witness was to take it "
+     "for gone",
+     51152, 200},
+};
+
+/* The same, and a site is removed from the mesh: cheops-sim-replica --vary --removal --members --placed --seed SEED --steps STEPS. */
+static const struct sim_named_seed choir_named_removed[] = {
+	{"who was stuck gave its state, though it was so no more since a PUT: what was still to be run was lost with it",
+     30732, 200},
+	{"a site was added that had been removed from the mesh since somebody had asked for it", 51978, 200},
 };
 
 #endif

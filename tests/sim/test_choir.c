@@ -341,6 +341,7 @@ static void run_named(const struct sim_named_seed *named, size_t count, const st
 		options.losing_deletes = world->losing_deletes;
 		options.members = world->members || world->found;
 		options.found = world->found;
+		options.removal = world->removal;
 		choir_options_vary(&options);
 		print_message("# %s\n", named[i].what);
 		must_be_sound(&options);
@@ -363,6 +364,8 @@ static void test_runs_that_failed_once(void **state)
 	          &(struct choir_options){.found = true});
 	run_named(choir_named_moved, sizeof(choir_named_moved) / sizeof(choir_named_moved[0]),
 	          &(struct choir_options){.members = true, .placed = true});
+	run_named(choir_named_removed, sizeof(choir_named_removed) / sizeof(choir_named_removed[0]),
+	          &(struct choir_options){.removal = true, .members = true, .placed = true});
 }
 
 int main(void)
