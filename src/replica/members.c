@@ -16,6 +16,7 @@
  * base that N is given is always within K.
  * C or a part is refused at N, or in doubt: as with any create; N waits, and so does forgetting, until a person has it run again or
  * drops N.
+ * All others are gone before N has heard of C, the last one with its site: N goes, too.
  * Deleted meanwhile: N has nothing to make. While the delete is the last of the order it keeps C, as the delete may yet lose.
  * Two who add the same site: N takes one of the copies, with its parts; the other is nothing to it.
  * Files are blobs that only A and N need, so A does not leave before N has them.
@@ -515,9 +516,21 @@ static void leave(struct replica *replica, struct replicant *r)
 	work_add(replica, r);
 }
 
+/* This site waits for a copy, and nobody is left that could give it, or tell of it: the last one was removed from the mesh with it. */
+static bool is_in_vain(const struct replicant *r)
+{
+	for (uint32_t i = 0; i < r->members_count; i++)
+		if (i != r->self && !r->members[i].removed)
+			return false;
+	for (uint32_t i = 0; i < r->ops_count; i++)
+		if (r->ops[i]->adopts == r->members[r->self].site)
+			return false;
+	return r->newcomer && r->task.what == TASK_NONE;
+}
+
 bool members_first(struct replica *replica, struct replicant *r)
 {
-	if (r->members[r->self].removed || can_leave(replica, r)) {
+	if (r->members[r->self].removed || can_leave(replica, r) || is_in_vain(r)) {
 		leave(replica, r);
 		return true;
 	}

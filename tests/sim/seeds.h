@@ -196,6 +196,8 @@ static const struct sim_named_seed choir_named_moved[] = {
 static const struct sim_named_seed choir_named_removed[] = {
 	{"who was stuck gave its state, though it was so no more since a PUT: what was still to be run was lost with it",
      30732, 200},
+	{"who was to hold it waited for ever for a copy, as the last site that had one was removed from the mesh", 54281,
+     200},
 	{"a site was added that had been removed from the mesh since somebody had asked for it", 51978, 200},
 };
 
