@@ -7,6 +7,7 @@
 #include "children_world.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* ---- Stories -------------------------------------------------------------------------------------------------------------------------- */
 
@@ -270,9 +271,13 @@ static void delete_all(void)
 	}
 }
 
+/* CHEOPS_SEED is where to begin, CHEOPS_SEEDS how many. */
 static void by_chance(bool hopeful, uint64_t seeds, uint32_t events)
 {
-	for (uint64_t seed = 1; seed <= seeds; seed++) {
+	const char *from = getenv("CHEOPS_SEED"), *many = getenv("CHEOPS_SEEDS");
+	uint64_t first = from ? strtoull(from, NULL, 10) : 1;
+	seeds = many ? strtoull(many, NULL, 10) : from ? 1 : seeds;
+	for (uint64_t seed = first; seed < first + seeds; seed++) {
 		void *state = NULL;
 		teardown(&state);
 		setup(&state);
