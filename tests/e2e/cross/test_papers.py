@@ -117,7 +117,8 @@ def test_table_2_while_cut(lab):
         assert [each["name"] for each in part.json["servers"]] == [name], part
         assert other in part.header("Cheops-Partial"), part
     # The prime can check a name by itself; the other one cannot, and refuses it.
-    make(lab, "Site1", pods, "here", "{compute: Site1}")
+    made = ask(lab, "Site1", "POST", pods, {"name": "here", "image": lab.image}, "{compute: Site1}")
+    assert made.status == 201, made
     refused = ask(lab, "Site2", "POST", pods, {"name": "there", "image": lab.image})
     assert refused.status == 503 and "Site1" in refused.json["detail"], refused
     assert named(lab, "Site2", "/servers", "there") == []
