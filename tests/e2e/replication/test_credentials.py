@@ -161,6 +161,7 @@ def test_a_crash_leaves_no_core(mesh):
     token = guarded.token("ann")
     guarded.agents["Site2"].kill()
     guarded.make(token, "crash")  # is pending: the agent has the token
+    guarded.agents["Site1"].crashed = True
     assert not leaves_core(guarded.agents["Site1"].process)
     assert not guarded.files_with(guarded.secrets(token))
 
@@ -172,6 +173,7 @@ def test_a_crash_leaves_a_core_if_it_is_told_to(mesh):
     config = mesh.config("Site1", {"network": mesh.recorder().url})
     agent = mesh.keep(Agent(mesh.folder, config, "--allow-core", cwd=mesh.folder, preexec_fn=allow_cores))
     assert "a crash would leave a core" in agent.log.read_text(encoding="utf-8")
+    agent.crashed = True
     assert leaves_core(agent.process) == expected
     for core in mesh.folder.glob("core*"):
         core.unlink()
