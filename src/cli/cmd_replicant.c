@@ -74,7 +74,9 @@ static int help(void)
 	        "  extend  it is made at one more site, from the copy of the site that is asked; what lies at one site "
 	        "only\n"
 	        "          (an indivisible resource made with `%`) becomes known there, and stays where it is\n"
-	        "  drop    a site is a member no longer: once another one has all that it has, its copy is deleted\n"
+	        "          What is divided is divided anew: the site gets its share, and all have to answer\n"
+	        "  drop    a site is a member no longer: once another one has all that it has, its copy is deleted;\n"
+	        "          of what is divided its part is given to the others first\n"
 	        "  move    extend, wait until the new site has it, and drop; of an indivisible resource TO may be a site "
 	        "that\n"
 	        "          knows of it already\n"
@@ -210,7 +212,7 @@ static int change(const struct call *call, const char *method, const char *site,
 	if (drop)
 		buf_printf(&target, "?keep=%s&force=%s", call->keep ? "true" : "false", call->force ? "true" : "false");
 	struct cli_question question = {
-		.address = &call->address, .method = method, .target = buf_str(&target), .patience_ms = drop ? 0 : EXTEND_MS};
+		.address = &call->address, .method = method, .target = buf_str(&target), .patience_ms = EXTEND_MS};
 	int status = cli_ask_or_tell(&question, answer);
 	buf_free(&target);
 	return status;
@@ -228,11 +230,24 @@ static const json_t *find_member(const json_t *answer, const char *site)
 	return NULL;
 }
 
+/* Of what is divided: it has a share, and all have their parts. */
+static bool is_divided_anew(const json_t *answer, const char *site)
+{
+	const json_t *division = json_object_get(answer, "division");
+	bool has = false;
+	size_t index;
+	json_t *each;
+	if (!json_is_array(division))
+		return true;
+	json_array_foreach(division, index, each) has |= str_equal(cli_json_text(each, "site"), str_of(site));
+	return has && str_equal(cli_json_text(answer, "state"), STR("settled"));
+}
+
 static bool is_there(const json_t *answer, const char *site)
 {
 	const json_t *member = find_member(answer, site);
 	struct str state = member ? cli_json_text(member, "state") : STR("");
-	return (str_equal(state, STR("settled")) || str_equal(state, STR("witness"))) &&
+	return is_divided_anew(answer, site) && (str_equal(state, STR("settled")) || str_equal(state, STR("witness"))) &&
 	       !json_is_true(json_object_get(member, "joining"));
 }
 

@@ -77,6 +77,9 @@ int cross_division_parse(struct str bytes, struct cross_division *division, stru
 int cross_division_add(struct cross_division *division, site_id site, uint64_t weight, struct err *err);
 int cross_division_withdraw(struct cross_division *division, site_id site, struct err *err);
 
+/* What a site gets that comes to these, if nothing else says it: the mean of their weights, at least 1. */
+uint64_t cross_division_mean(const struct cross_division *division);
+
 /* The parts of a whole; they add up to it. ERR_INVALID: no site, or all weights are 0. */
 int cross_divide(int64_t whole, const struct cross_division *division, int64_t parts[LIMIT_REPLICA_MEMBERS],
                  struct err *err);
@@ -117,6 +120,13 @@ int cross_restore_body(struct str whole, struct str part, const struct cross_fie
  * than an object is in the way. */
 int cross_fill_body(struct str body, struct str whole, const struct cross_fields *fields, struct buf *out,
                     struct err *err);
+
+/* The body, with 0 for each number among the fields, and an empty list for each list: the part of a site that has nothing yet. Errors as
+ * of cross_has_field(). */
+int cross_empty_body(struct str body, const struct cross_fields *fields, struct buf *out, struct err *err);
+
+/* Has a part nothing of any of these fields? `field`: of which it has something. What is neither a number nor a list is nothing. */
+int cross_is_empty(struct str body, const struct cross_fields *fields, bool *empty, struct str *field, struct err *err);
 
 /* What a header `Cheops-Divide` says (header.c), for the body of its request. Three forms:
  *

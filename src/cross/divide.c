@@ -243,6 +243,15 @@ int cross_division_withdraw(struct cross_division *division, site_id site, struc
 	return 0;
 }
 
+uint64_t cross_division_mean(const struct cross_division *division)
+{
+	wide sum = 0;
+	for (uint32_t i = 0; i < division->count; i++)
+		sum += division->shares[i].weight;
+	uint64_t mean = division->count > 0 ? (uint64_t)(sum / division->count) : 0;
+	return mean > 0 ? mean : 1;
+}
+
 /* ---- Bodies ---------------------------------------------------------------------------------------------------------- */
 
 struct way {

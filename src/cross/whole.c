@@ -74,3 +74,54 @@ int cross_fill_body(struct str body, struct str whole, const struct cross_fields
 	buf_free(&filled);
 	return code;
 }
+
+int cross_empty_body(struct str body, const struct cross_fields *fields, struct buf *out, struct err *err)
+{
+	struct cross_place places[LIMIT_CROSS_FIELDS];
+	size_t copied = 0;
+	int code = cross_find(body, fields, places, err);
+	if (code)
+		return code;
+	for (const struct cross_place *place; (place = next_place(places, fields->count, copied)) != NULL;) {
+		buf_put(out, str_make(body.at + copied, place->at - copied));
+		if (place->kind == GLUE_JSON_NUMBER)
+			buf_put_char(out, '0');
+		else if (place->kind == GLUE_JSON_ARRAY)
+			buf_put(out, STR("[]"));
+		else
+			buf_put(out, str_make(body.at + place->at, place->length));
+		copied = place->at + place->length;
+	}
+	buf_put(out, str_make(body.at + copied, body.length - copied));
+	return 0;
+}
+
+static int is_nothing(struct str value, const struct cross_place *place, bool *nothing, struct err *err)
+{
+	struct cross_number number;
+	struct cross_list list;
+	int code = 0;
+	*nothing = true;
+	if (place->kind == GLUE_JSON_NUMBER && (code = cross_number_parse(value, &number, err)) == 0)
+		*nothing = number.units == 0;
+	if (place->kind == GLUE_JSON_ARRAY) {
+		code = cross_list_read(value, &list, err);
+		*nothing = code == 0 && list.count == 0;
+		cross_list_free(&list);
+	}
+	return code;
+}
+
+int cross_is_empty(struct str body, const struct cross_fields *fields, bool *empty, struct str *field, struct err *err)
+{
+	struct cross_place places[LIMIT_CROSS_FIELDS];
+	int code = cross_find(body, fields, places, err);
+	*empty = true;
+	for (uint32_t i = 0; i < fields->count && code == 0 && *empty; i++) {
+		if (!places[i].found || places[i].is_null)
+			continue;
+		code = is_nothing(str_make(body.at + places[i].at, places[i].length), &places[i], empty, err);
+		*field = fields->pointers[i];
+	}
+	return code;
+}

@@ -543,12 +543,9 @@ static void over(struct wait *wait)
 	hold_reply(ask);
 }
 
-/* In the engine's thread. */
-static void take(struct http_task *task)
+static void begin(struct ask *ask)
 {
-	struct ask *ask = (struct ask *)((char *)task - offsetof(struct ask, task));
 	struct engine *engine = ask->wait.engine;
-	ask->wait.over = over;
 	bool waits = answer(ask) && ask->question.timeout_ms > 0;
 	if (ask->begun) {
 		engine_changed(engine);
@@ -561,6 +558,58 @@ static void take(struct http_task *task)
 	if (waits)
 		err_set(&ask->err, ERR_LIMIT, "%d requests wait for something to happen already", LIMIT_ENGINE_WAITS);
 	hold_reply(ask);
+}
+
+static void parted(void *context, const struct err *refusal)
+{
+	struct ask *ask = context;
+	if (!refusal) {
+		begin(ask);
+		return;
+	}
+	ask->err = *refusal;
+	hold_reply(ask);
+}
+
+static void not_parted(void *context)
+{
+	engine_ask_drop(context);
+}
+
+/* Of what is divided all parts have to be known before a site comes to it, and who goes has nothing of it any more. True: it is seen to. */
+static bool sees_to_parts(struct ask *ask)
+{
+	struct engine *engine = ask->wait.engine;
+	bool adds = ask->question.kind == ENGINE_ASK_EXTEND, is = false, leaving = false;
+	struct replica_view view;
+	site_id site;
+	if ((!adds && ask->question.kind != ENGINE_ASK_DROP) || ask->question.force || !engine->replica ||
+	    find_site(ask, &site) != 0 || replica_look(engine->replica, &ask->arena, ask->question.replicant, &view) != 0)
+		return false;
+	for (uint32_t i = 0; i < view.members_count; i++) {
+		is |= view.members[i].site == site;
+		leaving |= view.members[i].site == site && view.members[i].leaving;
+	}
+	/* What is refused anyway is refused at once. */
+	if (view.span != REPLICA_DIVIDED || view.deleted || view.left || is == adds || leaving ||
+	    (adds && site == engine->options.self))
+		return false;
+	engine_parts_ask(
+		engine,
+		&(struct engine_parting){
+			.replicant = view.id, .site = adds ? 0 : site, .done = parted, .dropped = not_parted, .context = ask});
+	return true;
+}
+
+/* In the engine's thread. */
+static void take(struct http_task *task)
+{
+	struct ask *ask = (struct ask *)((char *)task - offsetof(struct ask, task));
+	ask->wait.over = over;
+	if (sees_to_parts(ask))
+		engine_changed(ask->wait.engine);
+	else
+		begin(ask);
 }
 
 void engine_ask(struct engine *engine, const struct engine_question *question)

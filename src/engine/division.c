@@ -103,6 +103,11 @@ static void put_field(struct buf *fields, const struct cross_division *division,
 	buf_free(&bytes);
 }
 
+void engine_division_put_field(struct buf *fields, const struct cross_division *division)
+{
+	put_field(fields, division, false);
+}
+
 /* Sixteen digits. */
 static bool read_chance(struct str text, uint64_t *chance)
 {
@@ -144,6 +149,39 @@ bool engine_division_get(struct engine *engine, struct replica_id id, struct cro
 	             cross_division_parse(buf_str(&row), division, NULL) == 0;
 	buf_free(&row);
 	return known;
+}
+
+static const struct replica_member_view *find_member(const struct replica_view *view, site_id site)
+{
+	for (uint32_t i = 0; i < view->members_count; i++)
+		if (view->members[i].site == site)
+			return &view->members[i];
+	return NULL;
+}
+
+static void divide_evenly(const struct replica_view *view, struct cross_division *division)
+{
+	*division = (struct cross_division){0};
+	for (int first = 1; first >= 0; first--)
+		for (uint32_t i = 0; i < view->members_count; i++)
+			if ((view->members[i].site == view->prime) == first && !view->members[i].leaving)
+				cross_division_add(division, view->members[i].site, 1, NULL);
+}
+
+/* What a site would have that is gone would be nowhere. */
+bool engine_division_now(struct engine *engine, const struct replica_view *view, struct cross_division *division)
+{
+	*division = (struct cross_division){0};
+	if (!engine_division_get(engine, view->id, division))
+		divide_evenly(view, division);
+	for (uint32_t i = division->count; i-- > 0;) {
+		const struct replica_member_view *member = find_member(view, division->shares[i].site);
+		if ((!member || member->leaving) && cross_division_withdraw(division, division->shares[i].site, NULL) != 0) {
+			divide_evenly(view, division); /* those that are left had a weight of nothing */
+			break;
+		}
+	}
+	return division->count > 0;
 }
 
 void engine_division_ran(const struct run *run, const struct replica_outcome *outcome)
@@ -199,20 +237,21 @@ static uint32_t find_sites(struct ticket *ticket, const struct cross_division *p
 static bool find_present(struct ticket *ticket, struct cross_division *present)
 {
 	struct replica_view view;
-	bool found = false;
-	if (engine_division_get(ticket->engine, ticket->request.replicant, present))
-		return true;
 	*present = (struct cross_division){0};
 	if (replica_look(ticket->engine->replica, &ticket->arena, ticket->request.replicant, &view) != 0)
-		return false;
-	if (engine_division_get(ticket->engine, view.id, present)) /* it became another one */
-		return true;
-	*present = (struct cross_division){0};
-	for (int first = 1; first >= 0; first--)
-		for (uint32_t i = 0; i < view.members_count; i++)
-			if ((view.members[i].site == view.prime) == first && !view.members[i].leaving)
-				found |= cross_division_add(present, view.members[i].site, 1, NULL) == 0;
-	return found;
+		return engine_division_get(ticket->engine, ticket->request.replicant, present);
+	return engine_division_now(ticket->engine, &view, present);
+}
+
+/* Who has come, and has no share yet, can be given one by hand. */
+static void name_all(struct ticket *ticket, struct cross_division *division)
+{
+	struct replica_view view;
+	if (replica_look(ticket->engine->replica, &ticket->arena, ticket->request.replicant, &view) != 0)
+		return;
+	for (uint32_t i = 0; i < view.members_count; i++)
+		if (!view.members[i].leaving && !view.members[i].joining)
+			cross_division_add(division, view.members[i].site, 0, NULL); /* it may be there */
 }
 
 static bool refuse(struct ticket *ticket, unsigned status, const struct err *err)
@@ -275,6 +314,8 @@ static int choose(struct ticket *ticket, const struct divided *divided, struct s
 	}
 	if (!makes && !find_present(ticket, division))
 		return err_set(err, ERR_NOT_FOUND, "it is not known here over which sites it lies");
+	if (!makes && header)
+		name_all(ticket, division);
 	uint32_t count = find_sites(ticket, makes ? NULL : division, sites, tags);
 	if (header)
 		return cross_division_of_header(*header, sites, count, body, &divided->fields, division, err);

@@ -588,6 +588,7 @@ static void drop_all(struct engine *engine)
 		next = action->next;
 		give_up(action, NULL);
 	}
+	engine_parts_drop(engine);
 	engine_asks_drop(engine);
 	engine_verifies_drop(engine);
 	engine_givings_drop(engine);

@@ -378,6 +378,10 @@ struct engine {
 	struct http_timer follow_timer;
 	struct buf follow_ids; /* replicants that are to be looked at, 16 bytes each */
 	bool follow_all, follow_again;
+	bool parts_dividing; /* for the sake of a site that came: one at a time */
+	uint64_t parts_after_us;
+	struct withdrawal *withdrawals;
+	uint64_t withdrawals_made;
 	struct http_loop *loop;
 	pthread_t thread;
 	struct http_pool *pool;
@@ -760,6 +764,33 @@ uint32_t engine_division_level(struct arena *arena, const struct glue_match *mat
                                uint32_t count, const struct str **pointers);
 /* How it is divided now, as far as this site has come. False: it is not known here. */
 bool engine_division_get(struct engine *engine, struct replica_id id, struct cross_division *division);
+
+/* A field of the head of an operation. */
+void engine_division_put_field(struct buf *fields, const struct cross_division *division);
+/* The same, of those that are members of it and stay. */
+bool engine_division_now(struct engine *engine, const struct replica_view *view, struct cross_division *division);
+
+/* redivide.c: is there a request that sets the parts of it? */
+bool engine_redivide_can(struct engine *engine, const struct replica_view *view);
+/* Is the copy here as it was read? */
+bool engine_is_as_read(struct engine *engine, struct arena *arena, const struct engine_verified *verified);
+
+/* parts.c: sites of what is divided come and go. */
+/* Of a copy for a new member: nothing of what is divided or summed, if it is a part; and, among the fields of its head, the division. */
+int engine_parts_none(struct run *run, struct buf *fields, struct buf *body, struct err *err);
+/* Has a site come that has no share yet? Then it is divided anew, by its prime. True: look again. */
+bool engine_parts_follow(struct engine *engine, const struct replica_view *view);
+void engine_parts_note_all(struct engine *engine, struct buf *ids);
+/* May a site come to it, or go? Told in the engine's thread, once; NULL: it may, now. Or dropped(), if the engine ends. */
+struct engine_parting {
+	struct replica_id replicant;
+	site_id site; /* who goes: by then it has nothing of it; 0: somebody comes */
+	void (*done)(void *context, const struct err *refusal);
+	void (*dropped)(void *context);
+	void *context;
+};
+void engine_parts_ask(struct engine *engine, const struct engine_parting *parting);
+void engine_parts_drop(struct engine *engine);
 
 /* submit_body.c: is the body where it has to be? False: it will be, and the ticket goes on then; or it was refused. */
 bool engine_body_ready(struct ticket *ticket, struct str body);

@@ -4,6 +4,7 @@
  * done by whoever can, so that it is carried out whoever crashes meanwhile, and for a child of which nobody but its site had heard when the container was extended:
  *   the prime of the names      makes the next list: with a site that has its copy of the container, without one that leaves it or has left
  *   the prime of a child        lets a site of the container know of the child that does not yet, and withdraws it where the container is no more
+ * What is divided is followed in the same way (parts.c).
  * Looked at are replicants of which something has changed, a little later; and all of this site's containers at a start. What could not be done yet is tried again.
  *
  * A container is withdrawn only from a site that holds none of its children (engine_follow_refuses()), and that is not the prime of its names: the others would have to be told of
@@ -156,6 +157,8 @@ static bool follow_one(struct engine *engine, struct replica_id id)
 	if (look(engine, &arena, id, &view)) {
 		if (view.span == REPLICA_CONTAINER)
 			left = follow_container(engine, &view);
+		else if (view.span == REPLICA_DIVIDED)
+			left = engine_parts_follow(engine, &view);
 		else if (view.span == REPLICA_PLACED && view.prime == engine->options.self &&
 		         find_container(engine, &arena, id, &container))
 			left = follow_child(engine, &view, &container);
@@ -169,8 +172,10 @@ void engine_follow_tick(struct http_timer *timer)
 	struct engine *engine = (struct engine *)((char *)timer - offsetof(struct engine, follow_timer));
 	struct buf ids = engine->follow_ids;
 	engine->follow_ids = (struct buf){0};
-	if (engine->children && engine->follow_all)
+	if (engine->children && engine->follow_all) {
 		cross_names_containers(cross_children_names(engine->children), note_container, &ids);
+		engine_parts_note_all(engine, &ids);
+	}
 	engine->follow_all &= !engine->children;
 	for (size_t at = 0; at < ids.length && engine->children; at += sizeof(struct replica_id)) {
 		struct replica_id id = id_at(&ids, at);

@@ -5,6 +5,7 @@
  * where the description says that this makes what is not there. What it refers to has to be at the new member as well: the create
  * waits there until it is. Its files and other facets are read behind it, and follow as requests of their own (state.c); so is a
  * body that is too long to travel with its operation.
+ * Of what is divided the new member has nothing at first (parts.c).
  * It is refused for a type that has a facet which no request reads, or sets as a whole: nobody could tell whether there is anything in
  * it that would be missing at the new member.
  *
@@ -83,7 +84,7 @@ static bool makes_it(const struct run *run, struct str method, struct str target
 }
 
 /* In words that all members understand. False: the application has no way. */
-static bool put_create(const struct run *run, struct buf *head)
+static bool put_create(const struct run *run, struct str fields, struct buf *head)
 {
 	struct buf target = {0};
 	struct str method = STR("POST");
@@ -96,9 +97,7 @@ static bool put_create(const struct run *run, struct buf *head)
 		can = makes_it(run, method, buf_str(&target));
 	}
 	if (can)
-		engine_head_put(&(struct engine_head){method, buf_str(&target), STR("Content-Type: application/json\r\n"),
-		                                      STR("application/json")},
-		                head);
+		engine_head_put(&(struct engine_head){method, buf_str(&target), fields, STR("application/json")}, head);
 	buf_free(&target);
 	return can;
 }
@@ -106,16 +105,20 @@ static bool put_create(const struct run *run, struct buf *head)
 static int make_copy(struct run *run, struct str answer, struct buf *head, struct buf *body, struct shown *shown,
                      struct err *err)
 {
-	struct buf text = {0};
+	struct buf text = {0}, fields = {0};
 	engine_splice(glue_answer_places(run->match.operation), &(struct glue_replacer){shown, put_meta}, answer, &text);
 	int code = 0;
 	if (shown->more)
 		code = err_set(err, ERR_LIMIT, "it refers to more than %d replicated resources", LIMIT_REPLICA_REFERENCES);
-	else if (!put_create(run, head))
-		code = err_set(err, ERR_INVALID, "the application has no way to make it from what it shows");
 	else
 		code = glue_anew(run->match.type, buf_str(&text), body, err);
+	buf_put(&fields, STR("Content-Type: application/json\r\n"));
+	if (code == 0)
+		code = engine_parts_none(run, &fields, body, err);
+	if (code == 0 && !put_create(run, buf_str(&fields), head))
+		code = err_set(err, ERR_INVALID, "the application has no way to make it from what it shows");
 	buf_free(&text);
+	buf_free(&fields);
 	return code;
 }
 

@@ -45,9 +45,14 @@ static uint32_t take_parts(struct ticket *ticket, const struct engine_verified *
 		for (uint32_t i = 0; i < verified->members_count; i++) {
 			const struct engine_member_verdict *member = &verified->members[i];
 			const struct engine_reading *reading = &verified->readings[i];
-			if ((member->site == verified->view->prime) != prime || verified->view->members[i].joining)
+			if ((member->site == verified->view->prime) != prime)
 				continue;
 			struct str name = name_of(ticket->engine, member->site);
+			/* Who is being added may have its share already, for all that is known here. */
+			if (verified->view->members[i].joining) {
+				refuse(ticket, name, STR("it is being added, and has not been heard to have its part"));
+				return 0;
+			}
 			if (reading->kind != ENGINE_READ_HERE || reading->text.length == 0 ||
 			    member->verdict == ENGINE_NOT_SETTLED || member->verdict == ENGINE_UNKNOWN) {
 				refuse(ticket, name, member->reason.length > 0 ? member->reason : STR("it cannot be read"));
@@ -59,14 +64,12 @@ static uint32_t take_parts(struct ticket *ticket, const struct engine_verified *
 	return count;
 }
 
-/* Is this copy as it was read? */
-static bool is_as_read(struct ticket *ticket, const struct engine_verified *verified)
+bool engine_is_as_read(struct engine *engine, struct arena *arena, const struct engine_verified *verified)
 {
-	struct engine *engine = ticket->engine;
 	struct replica_view view;
 	struct buf session = {0};
 	bool same = false;
-	if (replica_look(engine->replica, &ticket->arena, verified->view->id, &view) != 0 || view.busy)
+	if (replica_look(engine->replica, arena, verified->view->id, &view) != 0 || view.busy)
 		return false;
 	replica_session_put(engine->replica, verified->view->id, &session);
 	for (uint32_t i = 0; i < verified->members_count; i++)
@@ -112,7 +115,7 @@ static void read(void *context, const struct engine_verified *verified)
 	uint32_t count = verified->code == 0 ? take_parts(ticket, verified, parts) : 0;
 	if (verified->code)
 		refuse(ticket, STR(""), verified->text);
-	else if (count > 0 && !is_as_read(ticket, verified))
+	else if (count > 0 && !engine_is_as_read(ticket->engine, &ticket->arena, verified))
 		refuse(ticket, STR(""), STR("it is being changed at this moment; try again"));
 	else if (count > 0 && fill(ticket, parts, count, &err) != 0)
 		refuse(ticket, STR(""), str_of(err.text));
@@ -153,25 +156,37 @@ static void tell(struct http_task *task)
 	free(asked);
 }
 
+/* Where it is here, and whether that can be changed in part. */
+static bool find_target(struct engine *engine, const struct replica_view *view, struct buf *target)
+{
+	struct engine_item item = {.target = target, .service = view->service, .collection = view->collection};
+	if (!engine->setup || view->deleted || view->span != REPLICA_DIVIDED)
+		return false;
+	for (uint32_t i = 0; i < view->members_count; i++)
+		if (view->members[i].site == engine->options.self)
+			item.local_id = view->members[i].local_id;
+	return engine_service_find(engine->setup, view->service) && item.local_id.length > 0 &&
+	       engine_item_find(engine, engine->setup, &item) && engine_operation_of(item.match.type, GLUE_ASSIGN) != NULL;
+}
+
+bool engine_redivide_can(struct engine *engine, const struct replica_view *view)
+{
+	struct buf target = {0};
+	bool can = find_target(engine, view, &target);
+	buf_free(&target);
+	return can;
+}
+
 static bool submit(struct asked *asked, struct arena *arena)
 {
 	struct engine *engine = asked->engine;
 	struct replica_view view;
 	struct buf target = {0}, fields = {0};
-	struct engine_item item = {.target = &target};
-	if (!engine->replica || !engine->setup ||
-	    replica_look(engine->replica, arena, asked->about.replicant, &view) != 0 || view.deleted ||
-	    view.span != REPLICA_DIVIDED)
+	if (!engine->replica || replica_look(engine->replica, arena, asked->about.replicant, &view) != 0)
 		return false;
-	for (uint32_t i = 0; i < view.members_count; i++)
-		if (view.members[i].site == engine->options.self)
-			item.local_id = view.members[i].local_id;
-	item.service = view.service;
-	item.collection = view.collection;
-	const struct engine_service *service = engine_service_find(engine->setup, view.service);
-	bool known = service && item.local_id.length > 0 && engine_item_find(engine, engine->setup, &item) &&
-	             engine_operation_of(item.match.type, GLUE_ASSIGN) != NULL;
+	bool known = find_target(engine, &view, &target);
 	if (known) {
+		const struct engine_service *service = engine_service_find(engine->setup, view.service);
 		buf_put(&fields, service->credential);
 		buf_put(&fields, STR("Content-Type: application/merge-patch+json\r\n"));
 		engine_submit(engine, &(struct engine_request){.service = view.service,

@@ -354,8 +354,6 @@ int members_find(struct replica *replica, struct replica_id id, struct replicant
 		return err_set(err, ERR_UNAVAILABLE, "it has not been made yet");
 	if ((*r)->consistency == REPLICA_WEAK)
 		return err_set(err, ERR_INVALID, "the members of what is replicated `weak` stay as they are");
-	if ((*r)->span == REPLICA_DIVIDED)
-		return err_set(err, ERR_INVALID, "the sites of what is divided over them stay as they are");
 	return 0;
 }
 

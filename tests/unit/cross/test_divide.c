@@ -257,9 +257,21 @@ static void bodies_that_cannot_be_divided_are_refused(void **state)
 	buf_free(&out);
 }
 
+static void who_comes_gets_as_much_as_others(void **state)
+{
+	(void)state;
+	struct cross_division division = {.count = 2, .shares = {{101, 8}, {102, 4}}};
+	assert_int_equal(cross_division_mean(&division), 6);
+	division.shares[0].weight = division.shares[1].weight = UINT64_MAX >> 1;
+	assert_true(cross_division_mean(&division) == UINT64_MAX >> 1);
+	division = (struct cross_division){.count = 2, .shares = {{101, 1}, {102, 0}}};
+	assert_int_equal(cross_division_mean(&division), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_comes_gets_as_much_as_others),
 		cmocka_unit_test(it_is_what_handing_out_one_by_one_gives),
 		cmocka_unit_test(parts_add_up_whatever_the_size),
 		cmocka_unit_test(a_change_moves_no_more_than_itself),

@@ -80,6 +80,40 @@ static void what_a_body_lacks_is_put_into_it(void **state)
 	buf_free(&out);
 }
 
+static void empty(const char *body, const char *expected, bool is)
+{
+	struct buf out = {0};
+	struct str field = STR("");
+	bool found = !is;
+	assert_int_equal(cross_is_empty(str_of(body), &fields, &found, &field, NULL), 0);
+	assert_int_equal(found, is);
+	assert_int_equal(cross_empty_body(str_of(body), &fields, &out, NULL), 0);
+	assert_string_equal(buf_c(&out), expected);
+	assert_int_equal(cross_is_empty(buf_str(&out), &fields, &found, &field, NULL), 0);
+	assert_true(found);
+	buf_free(&out);
+}
+
+static void who_comes_has_nothing(void **state)
+{
+	(void)state;
+	empty("{\"size\":7,\"name\":\"x\",\"a\":{\"hosts\":[1,[2]],\"b\":3}}",
+	      "{\"size\":0,\"name\":\"x\",\"a\":{\"hosts\":[],\"b\":3}}", false);
+	empty("{\"a\":{\"hosts\":[ ]},\"size\":0.00}", "{\"a\":{\"hosts\":[]},\"size\":0}", true);
+	empty("{\"size\":-1}", "{\"size\":0}", false);
+	empty("{\"size\":null,\"b\":7}", "{\"size\":null,\"b\":7}", true);
+	empty("{\"a\":{\"hosts\":[0]}}", "{\"a\":{\"hosts\":[]}}", false);
+	struct buf out = {0};
+	struct str field = STR("");
+	bool is;
+	assert_int_equal(cross_empty_body(STR("{\"size\":1,\"size\":2}"), &fields, &out, NULL), ERR_INVALID);
+	assert_int_equal(cross_is_empty(STR("[1"), &fields, &is, &field, NULL), ERR_INVALID);
+	assert_int_equal(cross_is_empty(STR("{\"size\":3}"), &fields, &is, &field, NULL), 0);
+	assert_true(!is && str_equal(field, STR("/size")));
+	assert_int_equal(out.length, 0);
+	buf_free(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -87,6 +121,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_answer_stays),
 		cmocka_unit_test(what_is_named_is_found),
 		cmocka_unit_test(what_a_body_lacks_is_put_into_it),
+		cmocka_unit_test(who_comes_has_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
