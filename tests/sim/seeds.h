@@ -184,6 +184,8 @@ static const struct sim_named_seed choir_named_moved[] = {
 	{"a site that waits for its copy could not be given up, as the one that has it was to leave", 9194, 200},
 	{"in a check: something weak was made, unheard, by an agent that died, and again when its message came twice",
      13505, 200},
+	{"in a check: the last member that was left has issued what was withheld, under the number that it had given up",
+     15504, 200},
 	{"in the model: nobody decided on a delete that a service refused, and so nobody could on a doubt from before it",
      16437, 200},
 	{"a witness forced out who had it, and relied on one that this had dropped meanwhile: both deleted it", 30397, 200},
