@@ -377,7 +377,7 @@ struct engine {
 	struct http_timer names_timer;
 	struct http_timer follow_timer;
 	struct buf follow_ids; /* replicants that are to be looked at, 16 bytes each */
-	bool follow_all, follow_again;
+	bool follow_all, follow_again, follow_timed;
 	bool parts_dividing; /* for the sake of a site that came: one at a time */
 	uint64_t parts_after_us;
 	struct withdrawal *withdrawals;

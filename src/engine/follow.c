@@ -171,6 +171,7 @@ void engine_follow_tick(struct http_timer *timer)
 {
 	struct engine *engine = (struct engine *)((char *)timer - offsetof(struct engine, follow_timer));
 	struct buf ids = engine->follow_ids;
+	engine->follow_timed = false;
 	engine->follow_ids = (struct buf){0};
 	if (engine->children && engine->follow_all) {
 		cross_names_containers(cross_children_names(engine->children), note_container, &ids);
@@ -189,14 +190,16 @@ void engine_follow_tick(struct http_timer *timer)
 		engine_changed(engine);
 }
 
-/* After a commit. What changes is looked at when it is durable. */
+/* After a commit. What changes is looked at when it is durable. A timer that is set stays so: where commits follow each other without a
+ * pause it would never be over. */
 void engine_follow_timer(struct engine *engine)
 {
 	bool due = engine->follow_all || engine->follow_ids.length > 0;
-	http_timer_clear(engine->loop, &engine->follow_timer);
-	if (due && engine->children)
+	if (due && engine->children && !engine->follow_timed) {
 		http_timer_set(engine->loop, &engine->follow_timer, engine->follow_again ? AGAIN_MS : SOON_MS);
-	engine->follow_again = false;
+		engine->follow_timed = true;
+		engine->follow_again = false;
+	}
 }
 
 /* ---- Withdrawing -------------------------------------------------------------------------------------------------------------- */

@@ -148,6 +148,7 @@ void engine_names_stop(struct engine *engine)
 	engine->children = NULL;
 	http_timer_clear(engine->loop, &engine->names_timer);
 	http_timer_clear(engine->loop, &engine->follow_timer);
+	engine->follow_timed = false;
 	engine->follow_all = true;
 }
 
