@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 enum {
-	READ_MS = 8000,
 	AGAIN_MS = 100,          /* between looks at whether somebody else has added the site, or it has its copy */
 	OTHERS_MS = 60 * 1000,   /* for what others add to the same thing */
 	EXTEND_MS = 3700 * 1000, /* more than its files may take to be read (state.c) */
@@ -480,33 +479,24 @@ static void came(void *context, const struct http_call_answer *answer)
 	}
 }
 
+/* As its user, if the request says who that is; else as the agent. */
 static int ask(struct bringing *bringing, const struct engine_service *service, struct err *err)
 {
-	struct engine *engine = bringing->engine;
-	uint64_t answer_ms = bringing->setup->about.answer_ms;
-	uint32_t instance = engine->turn++ % service->instances_count;
-	struct buf fields = {0};
-	engine_credentials_put(bringing->match.service, bringing->about.fields, &fields);
-	if (fields.length == 0)
-		buf_put(&fields, service->credential);
-	buf_put(&fields, STR("Accept: application/json, */*;q=0.1\r\n"));
-	struct http_call_options options = {.address = service->instances[instance],
-	                                    .tls = service->tls,
-	                                    .tls_name = service->tls ? service->names[instance] : NULL,
-	                                    .method = "GET",
-	                                    .target = buf_str(&bringing->target),
-	                                    .fields = buf_str(&fields),
-	                                    .body_fd = -1,
-	                                    .pool = engine->pool,
-	                                    .repeatable = true,
-	                                    .timeout_ms = answer_ms && answer_ms < READ_MS ? answer_ms : READ_MS,
-	                                    .answer_bytes = ENGINE_ANSWER_BYTES,
-	                                    .done = came,
-	                                    .context = bringing};
-	int code = http_call_start(&bringing->call, engine->loop, &options, err);
-	if (fields.at)
-		explicit_bzero(fields.at, fields.length);
-	buf_free(&fields);
+	struct buf credentials = {0};
+	engine_credentials_put(bringing->match.service, bringing->about.fields, &credentials);
+	if (credentials.length == 0)
+		buf_put(&credentials, service->credential);
+	int code = engine_service_read(bringing->engine,
+	                               &(struct engine_service_reading){.setup = bringing->setup,
+	                                                                .service = service,
+	                                                                .target = buf_str(&bringing->target),
+	                                                                .credentials = buf_str(&credentials),
+	                                                                .done = came,
+	                                                                .context = bringing},
+	                               &bringing->call, err);
+	if (credentials.at)
+		explicit_bzero(credentials.at, credentials.length);
+	buf_free(&credentials);
 	if (code)
 		bringing->call = NULL;
 	return code;

@@ -184,32 +184,46 @@ static void came(void *context, const struct http_call_answer *answer)
 		end_as(copying, ENGINE_READ_FAILED, "the service there answers with %u", answer->status);
 }
 
-static void ask(struct copying *copying, const struct engine_service *service)
+int engine_service_read(struct engine *engine, const struct engine_service_reading *reading, struct http_call **call,
+                        struct err *err)
 {
-	struct engine *engine = copying->engine;
-	uint64_t answer_ms = copying->setup->about.answer_ms;
+	const struct engine_service *service = reading->service;
+	uint64_t answer_ms = reading->setup->about.answer_ms;
 	uint32_t instance = engine->turn++ % service->instances_count;
 	struct buf fields = {0};
-	struct err err = {0};
-	buf_put(&fields, service->credential);
+	buf_put(&fields, reading->credentials);
 	buf_put(&fields, STR("Accept: application/json, */*;q=0.1\r\n"));
 	struct http_call_options options = {.address = service->instances[instance],
 	                                    .tls = service->tls,
 	                                    .tls_name = service->tls ? service->names[instance] : NULL,
 	                                    .method = "GET",
-	                                    .target = buf_str(&copying->target),
+	                                    .target = reading->target,
 	                                    .fields = buf_str(&fields),
 	                                    .body_fd = -1,
 	                                    .pool = engine->pool,
 	                                    .repeatable = true,
 	                                    .timeout_ms = answer_ms && answer_ms < READ_MS ? answer_ms : READ_MS,
 	                                    .answer_bytes = ENGINE_ANSWER_BYTES,
-	                                    .done = came,
-	                                    .context = copying};
-	int code = http_call_start(&copying->call, engine->loop, &options, &err);
+	                                    .done = reading->done,
+	                                    .context = reading->context};
+	int code = http_call_start(call, engine->loop, &options, err);
 	if (fields.at)
 		explicit_bzero(fields.at, fields.length);
 	buf_free(&fields);
+	return code;
+}
+
+static void ask(struct copying *copying, const struct engine_service *service)
+{
+	struct err err = {0};
+	int code = engine_service_read(copying->engine,
+	                               &(struct engine_service_reading){.setup = copying->setup,
+	                                                                .service = service,
+	                                                                .target = buf_str(&copying->target),
+	                                                                .credentials = service->credential,
+	                                                                .done = came,
+	                                                                .context = copying},
+	                               &copying->call, &err);
 	if (code) {
 		copying->call = NULL;
 		end_as(copying, ENGINE_READ_FAILED, "the service there cannot be asked: %s", err.text);

@@ -481,6 +481,17 @@ void engine_asks_drop(struct engine *engine); /* those that wait */
 void engine_figures_note(struct engine *engine);
 
 /* copy.c */
+/* Reads an item through its service. */
+struct engine_service_reading {
+	const struct setup *setup;
+	const struct engine_service *service;
+	struct str target;
+	struct str credentials; /* lines of headers */
+	void (*done)(void *context, const struct http_call_answer *answer);
+	void *context;
+};
+int engine_service_read(struct engine *engine, const struct engine_service_reading *reading, struct http_call **call,
+                        struct err *err);
 void engine_copy_start(struct copying *copying);
 void engine_copy_end(struct copying *copying);         /* frees what it has */
 void engine_copy_take_facets(struct copying *copying); /* they were read */

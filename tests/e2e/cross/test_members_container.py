@@ -11,15 +11,6 @@ def lab(tmp_path_factory):
     made.stop()
 
 
-@pytest.fixture(scope="module")
-def replicant(cheops, lab):
-    def run_it(*arguments, at=1, status=0):
-        result = cheops("replicant", *arguments, "--api", lab[at].config["api"])
-        assert result.status == status, result
-        return result
-    return run_it
-
-
 def members(site, meta_id):
     answer = known_at(site, meta_id)
     return {each["site"]: each["state"] for each in answer.json["members"]} if answer.status == 200 else {}

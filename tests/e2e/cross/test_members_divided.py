@@ -14,15 +14,6 @@ def lab(tmp_path_factory):
     made.stop()
 
 
-@pytest.fixture(scope="module")
-def replicant(cheops, lab):
-    def run_it(*arguments, at=1, status=0):
-        result = cheops("replicant", *arguments, "--api", lab[at].config["api"])
-        assert result.status == status, result
-        return result
-    return run_it
-
-
 def meta_id(path):
     return path.split("/")[-1]
 
