@@ -1,5 +1,5 @@
 """Time-outs, each with a small value, and limits. How long something took is never measured from above: the machine may be
-busy. That it ends at all is the point, and with what."""
+busy. That it ends at all is the point, and with what. Where something has to come within one, it has seconds for it."""
 import contextlib
 import json
 import resource
@@ -79,7 +79,7 @@ def test_a_head_that_comes_byte_by_byte_has_to_come_in_time_all_the_same(start, 
 
 
 def test_a_connection_without_a_request_is_closed_without_a_word(start, service):
-    agent = start(small(service, idle="300ms"))
+    agent = start(small(service, idle="2s"))
     with agent.client() as wire:
         assert wire.has_ended()
     with agent.client() as wire:
@@ -101,7 +101,7 @@ def test_between_requests_it_is_the_idle_time_that_counts(start, service, size):
 
 
 def test_a_body_that_stops(start, service):
-    agent = start(small(service, idle="400ms"))
+    agent = start(small(service, idle="2s"))
     with agent.client() as wire:
         wire.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhello")
         answer = wire.response()
@@ -113,20 +113,20 @@ def test_a_body_that_stops(start, service):
 
 def test_a_body_that_comes_slowly_but_comes(start, service):
     """Longer in all than the idle time; on a new connection to the service, and on one that was used before."""
-    agent = start(small(service, idle="1s"))
+    agent = start(small(service, idle="3s"))
     service.answer = lambda message: response(body=message.body)
     with agent.client() as wire:
         for _ in range(2):
-            wire.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\n\r\n")
-            for _ in range(12):
+            wire.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 40\r\n\r\n")
+            for _ in range(40):
                 time.sleep(0.1)  # not to wait for anything: this is the slowness
                 wire.send(b"x")
-            assert wire.response().body == b"x" * 12
+            assert wire.response().body == b"x" * 40
     assert service.accepted == 1
 
 
 def test_a_client_that_does_not_read_is_dropped(start, service):
-    agent = start(small(service, idle="400ms"))
+    agent = start(small(service, idle="2s"))
     ended = threading.Event()
 
     def script(wire):
@@ -161,19 +161,23 @@ def test_no_answer_in_time(start, service):
             assert answer.json["site"] == "Site1" and b"http_response_timeout" in answer.one(b"Proxy-Status")
         done.set()
         service.usual()
+        agent.config["timeouts"]["answer"] = "20s"  # now it is to come, however busy we are
+        agent.write()
+        assert agent.reload()
         wire.send(request())
         assert wire.response().status == 200
+    service.wait_requests(3)  # what was given up may arrive later than what came after it
     assert len(service.requests) == 3, "no request may be sent twice because of a time-out"
 
 
 def test_without_a_limit_for_the_answer_it_may_take_longer_than_the_idle_time(start, service):
-    agent = start(small(service, answer="0s", idle="200ms"))
-    service.answer = lambda message: (time.sleep(0.8), response())[1]  # the slowness
+    agent = start(small(service, answer="0s", idle="1s"))
+    service.answer = lambda message: (time.sleep(3), response())[1]  # the slowness
     assert agent.ask().status == 200
 
 
 def test_an_answer_that_stops(start, service):
-    agent = start(small(service, idle="400ms"))
+    agent = start(small(service, idle="2s"))
     done = threading.Event()
 
     def script(wire):
@@ -190,7 +194,7 @@ def test_an_answer_that_stops(start, service):
 
 
 def test_a_service_that_does_not_read(start, service):
-    agent = start(small(service, idle="500ms"))
+    agent = start(small(service, idle="2s"))
     done = threading.Event()
 
     def script(wire):
@@ -214,7 +218,7 @@ def test_a_service_that_does_not_read(start, service):
 
 @pytest.mark.parametrize("stage", ["before the answer", "in the answer", "in the request", "in the tunnel"])
 def test_the_whole_request_takes_too_long(start, service, stage):
-    agent = start(small(service, request="500ms"))
+    agent = start(small(service, request="2s"))
     done = threading.Event()
 
     def script(wire):
