@@ -335,7 +335,6 @@ def test_an_agent_ends_whoever_waits(tmp_path):
                          == (2 if method == "POST" else 3), f"the {method}")  # pylint: disable=cell-var-from-loop
             for gone in (waiting.pop(1), waiting.pop()):  # their clients have gone, which changes nothing
                 gone.close()
-        with Paused(made, "Site2"):
             agent = made.pid_of("Site1", "agent")
             os.kill(agent, signal.SIGTERM)
             for listener in listeners:  # they are told at once, and come back later
