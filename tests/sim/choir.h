@@ -391,6 +391,8 @@ void choir_judge(struct choir *choir, bool all);
 /* choir_found.c */
 void choir_found_draw(const struct choir *choir, struct choir_replicant *it);
 void choir_found_ask(struct choir *choir, uint32_t action);
+bool choir_found_waits(const struct choir *choir,
+                       const struct choir_replicant *of); /* its user does, for it to be adopted */
 void choir_found_commit(struct choir *choir, struct choir_site *it, struct str key); /* a row of a replicant */
 
 /* choir_names.c */

@@ -377,7 +377,7 @@ static bool check_replicant(const struct lack *lack, const struct choir_replican
 {
 	struct choir *choir = lack->choir;
 	bool created = was_created(of), leaving;
-	if (of->found && !of->adopted && of->found_id[0] != '\0')
+	if (choir_found_waits(choir, of))
 		return lacks(lack, of->number, "a user waits for it to be adopted");
 	uint32_t members = choir_members_now(choir, of, &leaving), witnesses = choir_witnesses_now(choir, of);
 	if (of->witnesses & members & ~witnesses)

@@ -1,6 +1,7 @@
 /* Items that were there before anybody replicated them (--found): a user makes one at the service of a site, behind the agent's back, and has it
  * adopted; then it is changed, and extended to other sites (choir_members.c), like any other. He asks again until it is so: the agent may be down, or
- * crash before what it was told is durable. What he made is there all the time, and exactly once. */
+ * crash before what it was told is durable. What he made is there all the time, and exactly once. If its site is removed from the mesh, it goes along:
+ * nobody asks any more, and nobody else has heard of what was not adopted by then. */
 #include "sim/choir.h"
 
 #include "base/check.h"
@@ -46,7 +47,7 @@ void choir_found_ask(struct choir *choir, uint32_t number)
 	char name[16] = "";
 	struct err err = {0};
 	struct replica_id id;
-	if (of->adopted)
+	if (of->adopted || it->removed)
 		return;
 	if (of->found_id[0] == '\0')
 		make(choir, it, of, action);
@@ -77,6 +78,11 @@ void choir_found_ask(struct choir *choir, uint32_t number)
 		choir_violation(choir, of->number, "s%" PRIu32 " takes it for another one", it->number);
 	if (code != 0 && code != ERR_IO)
 		choir_violation(choir, of->number, "s%" PRIu32 " does not adopt it: %s", it->number, err.text);
+}
+
+bool choir_found_waits(const struct choir *choir, const struct choir_replicant *of)
+{
+	return of->found && !of->adopted && of->found_id[0] != '\0' && !choir->sites[of->members[0]].removed;
 }
 
 /* It is durable: from now on it is as if it had been created, by an operation that nobody has ever seen. */
