@@ -350,6 +350,7 @@ static int judge_issued(struct replica *replica, struct replicant *r, uint32_t m
 	else
 		report_unexcept(own_report(r), member, number);
 	r->report_dirty = r->lane_dirty = true;
+	r->head_dirty |= r->span == REPLICA_PLACED; /* from which is read whether this site will hold it */
 	if (verdict == REPLICA_HAPPENED) {
 		step->how = ORDER_DONE;
 		lane_effect(replica, r, op_find(r, member, number)->effect,

@@ -459,7 +459,8 @@ static bool is_last(const struct replicant *r)
 		return false;
 	for (uint32_t i = 0; i < r->members_count; i++) {
 		const struct member *other = &r->members[i];
-		if (i != r->self && !other->removed && !other->leaving && !member_witnesses(other))
+		if (i != r->self && !other->removed && !other->leaving && !member_witnesses(other) &&
+		    !witness_holds_nothing(r, i))
 			return false;
 	}
 	return true;

@@ -697,7 +697,8 @@ void members_read(struct replica *replica, struct replicant *r, const struct rep
 void witness_follow(struct replica *replica, struct replicant *r); /* all that is known counts as done */
 void witness_ends(struct replica *replica, struct replicant *r);   /* it is to hold it, and begins with a copy */
 bool witness_sends_on(const struct replicant *r);                  /* who asks for it here is sent to one that has it */
-site_id witness_prime(const struct replicant *r);                  /* 0: nobody holds it any more */
+bool witness_holds_nothing(const struct replicant *r, uint32_t member); /* it was to hold it, and will not */
+site_id witness_prime(const struct replicant *r);                       /* 0: nobody holds it any more */
 uint32_t witness_holders(const struct replicant *r, site_id *holders, uint32_t most); /* the prime first */
 void witness_put(struct buf *out, const struct replicant *r); /* of what is not ALIKE, in its header */
 bool witness_read(struct reader *reader, struct replicant *r);

@@ -28,6 +28,32 @@ static bool holds(const struct replicant *r, uint32_t member)
 	return !r->members[member].removed && !member_witnesses(&r->members[member]);
 }
 
+/* Something has no effect there, and a person let that be; and nothing is left that could still be decided otherwise. */
+static bool is_let_be(const struct report *report)
+{
+	bool let_be = report->lacking;
+	for (uint32_t i = 0; i < report->exceptions_count; i++) {
+		if (report->exceptions[i].state != EXCEPTION_DISMISSED)
+			return false;
+		let_be = true;
+	}
+	return let_be;
+}
+
+/* It was to hold it, its service refused to make it, and that was let be. As long as all that were to hold it are there, one of them
+ * has it, or it is deleted; when one of them is gone, perhaps nobody has. */
+bool witness_holds_nothing(const struct replicant *r, uint32_t member)
+{
+	const struct report *report = &r->members[member].report;
+	if (r->span != REPLICA_PLACED || !holds(r, member) || report->created ||
+	    vector_is_zero(report->settled, r->members_count) || !is_let_be(report))
+		return false;
+	for (uint32_t i = 0; i < r->members_count; i++)
+		if (r->members[i].removed && !member_witnesses(&r->members[i]))
+			return true;
+	return false;
+}
+
 /* It has it, as far as is known, and will. */
 static bool is_sure(const struct replicant *r, uint32_t member)
 {
@@ -36,7 +62,8 @@ static bool is_sure(const struct replicant *r, uint32_t member)
 
 bool witness_sends_on(const struct replicant *r)
 {
-	return is_witness(r) || (r->span == REPLICA_PLACED && (r->newcomer || members_is_leaving(r)));
+	return is_witness(r) ||
+	       (r->span == REPLICA_PLACED && (r->newcomer || members_is_leaving(r) || witness_holds_nothing(r, r->self)));
 }
 
 /* Those that have it before those that are about to, or are about to leave. */
@@ -49,19 +76,20 @@ uint32_t witness_holders(const struct replicant *r, site_id *holders, uint32_t m
 	for (uint32_t round = 0; round < 2; round++)
 		for (uint32_t i = 0; i < r->members_count && count < most; i++)
 			if (holds(r, i) && is_sure(r, i) == (round == 0) && r->members[i].site != prime &&
-			    r->members[i].site != self)
+			    r->members[i].site != self && !witness_holds_nothing(r, i))
 				holders[count++] = r->members[i].site;
 	return count;
 }
 
-/* The one that it was made with; when that is gone, or leaves and another one has it, the first by id of those: which is the same everywhere. */
+/* The one that it was made with; when that is gone, or leaves and another one has it, the first by id of those: which is the same everywhere.
+ * None: those that had it were removed from the mesh, and whoever else was to hold it has not made it. */
 site_id witness_prime(const struct replicant *r)
 {
 	site_id first = 0, sure = 0;
 	bool own = false;
 	for (uint32_t i = 0; i < r->members_count; i++) {
 		site_id site = r->members[i].site;
-		if (!holds(r, i))
+		if (!holds(r, i) || witness_holds_nothing(r, i))
 			continue;
 		own |= site == r->prime;
 		if (site == r->prime && !r->members[i].leaving)

@@ -424,6 +424,7 @@ bool choir_has_heard(const struct choir *choir, const struct choir_site *it); /*
 void choir_hear_of_removal(struct choir *choir, struct choir_site *it);
 /* It is to be created at a site of which that one has heard that it was removed: the data plane knows no such site. */
 bool choir_knows_better(const struct choir *choir, const struct choir_site *it, const struct choir_action *action);
+bool choir_holds_nothing(struct choir *choir, const struct choir_replicant *of, uint32_t site);
 bool choir_is_lost_with_its_site(struct choir *choir, const struct choir_replicant *of);
 
 /* choir_given.c */

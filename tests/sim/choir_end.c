@@ -329,8 +329,9 @@ static bool check_stranger(const struct lack *lack, struct choir_site *it, const
 	/* Nor is it deleted where, as far as was known there, nobody was to stay who has it. */
 	bool last = of->forced >> it->number & 1 && of->placed;
 	for (uint32_t i = 0; i < of->members_count; i++)
-		last =
-			last && ((of->dropped | of->witnesses) >> of->members[i] & 1 || lack->choir->sites[of->members[i]].removed);
+		last = last &&
+		       ((of->dropped | of->witnesses) >> of->members[i] & 1 || lack->choir->sites[of->members[i]].removed ||
+		        choir_holds_nothing(lack->choir, of, of->members[i]));
 	if (count > 0 && !lost && !last && !(of->kept >> it->number & 1))
 		return lacks(lack, of->number, "s%" PRIu32 " is no member any more, and still has it", it->number);
 	return true;
@@ -370,6 +371,22 @@ static bool check_witness(const struct lack *lack, const struct choir_site *it, 
 	if (!open && live != (held > 0))
 		return lacks(lack, of->number, "s%" PRIu32 " is a witness, and takes it for %s", it->number,
 		             live ? "something that is there" : "gone");
+	return true;
+}
+
+/* Nor does it send anybody on: it says that it is gone. */
+static bool check_lost(const struct lack *lack, const struct choir_site *it, const struct choir_replicant *of,
+                       const struct replica_view *view)
+{
+	struct replica_here here;
+	struct str key = str_make((const char *)of->id.bytes, sizeof(of->id.bytes));
+	const struct choir_row *row = choir_rows_get(&it->rows, REPLICA_REPLICANTS, key);
+	if (view->prime != 0)
+		return lacks(lack, of->number, "s%" PRIu32 " does not know that nobody holds it", it->number);
+	if (!row || replica_here_parse(choir_row_value(row), it->id, &here, NULL) != 0)
+		return lacks(lack, of->number, "s%" PRIu32 " has no row of it that can be read", it->number);
+	if (!here.witness || here.prime != 0 || here.holders_count > 0)
+		return lacks(lack, of->number, "s%" PRIu32 " would send on to somebody what nobody holds", it->number);
 	return true;
 }
 
@@ -419,8 +436,8 @@ static bool check_replicant(const struct lack *lack, const struct choir_replican
 		struct choir_item *item = item_of(it, of->number, &count);
 		if (witness && item)
 			right = lacks(lack, of->number, "s%" PRIu32 " has it, and is a witness", it->number);
-		else if (live && choir_is_lost_with_its_site(choir, of) && view.prime != 0)
-			right = lacks(lack, of->number, "s%" PRIu32 " does not know that nobody holds it", it->number);
+		else if (live && choir_is_lost_with_its_site(choir, of) && !check_lost(lack, it, of, &view))
+			right = false;
 		else if (live && choir_is_lost_with_its_site(choir, of) && !choir->options.removal && is_deleted(choir, of))
 			right = lacks(lack, of->number, "nobody has it any more, and nobody has deleted it");
 		else if (witness && !choir_is_lost_with_its_site(choir, of) && !check_witness(lack, it, of, live))

@@ -5,6 +5,8 @@
  * something else here: what that waits for may have gone with the site; and no delete loses: what wins against it may have been there alone. */
 #include "sim/choir.h"
 
+#include "sim/alloc.h"
+
 #include <inttypes.h>
 
 enum { HEAR_MOST_US = 8 * CHOIR_SECOND_US };
@@ -52,13 +54,42 @@ void choir_hear_of_removal(struct choir *choir, struct choir_site *it)
 	choir_leave(it);
 }
 
+/* Something is left there on which a person may still decide otherwise. */
+static bool is_open(struct choir_site *it, const struct choir_replicant *of)
+{
+	struct arena arena;
+	struct replica_view view;
+	bool open = false;
+	int64_t *before = sim_alloc_account(&it->bytes);
+	arena_init(&arena, 0);
+	if (it->replica && replica_look(it->replica, &arena, of->id, &view) == 0) {
+		for (uint32_t i = 0; i < view.members_count; i++)
+			open |= view.members[i].site == it->id && view.members[i].rejected + view.members[i].in_doubt > 0;
+	}
+	arena_free(&arena);
+	sim_alloc_account(before);
+	return open;
+}
+
+/* Its service refused to make it, and a person let that be, and all that came behind it. */
+bool choir_holds_nothing(struct choir *choir, const struct choir_replicant *of, uint32_t site)
+{
+	struct choir_site *it = &choir->sites[site];
+	for (uint32_t i = 0; i < it->items_count; i++)
+		if (it->items[i].number != 0 && it->items[i].replicant == of->number)
+			return false;
+	return choir_token(choir, of->creator + 1)->dismissed[site] && !is_open(it, of);
+}
+
 /* Nobody is left that holds it: whoever knows of it knows that as well. */
 bool choir_is_lost_with_its_site(struct choir *choir, const struct choir_replicant *of)
 {
-	bool leaving;
-	uint32_t members = choir_members_now(choir, of, &leaving);
-	bool may_be = choir->options.removal || of->forced;
-	return may_be && of->placed && members != 0 && !(members & ~choir_witnesses_now(choir, of));
+	bool leaving, may_be = choir->options.removal || of->forced;
+	uint32_t members = choir_members_now(choir, of, &leaving), holders = members & ~choir_witnesses_now(choir, of);
+	for (uint32_t i = 0; i < choir->options.sites; i++)
+		if (holders >> i & 1 && choir_holds_nothing(choir, of, i))
+			holders &= ~(1u << i);
+	return may_be && of->placed && members != 0 && holders == 0;
 }
 
 bool choir_knows_better(const struct choir *choir, const struct choir_site *it, const struct choir_action *action)

@@ -201,6 +201,10 @@ static const struct sim_named_seed choir_named_removed[] = {
 	{"who was to hold it waited for ever for a copy, as the last site that had one was removed from the mesh", 54281,
      200},
 	{"a site was added that had been removed from the mesh since somebody had asked for it", 51978, 200},
+	{"who had it was removed from the mesh, and a witness sent users on to a site whose service had refused to make "
+     "it, which was let be",
+     70376, 200},
+	{"the same, with disks that were full", 93793, 200},
 };
 
 #endif
