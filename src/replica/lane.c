@@ -93,7 +93,7 @@ void lane_settle(struct replicant *r)
 		r->report_dirty = true;
 	vector_copy(report->settled, r->known, r->members_count);
 	vector_copy(r->handled, r->known, r->members_count);
-	report->stuck = report->diverged = false;
+	report->stuck = report->diverged = r->unable = false;
 	report->distance = 0;
 	r->redo = false;
 	settle_exceptions(r);
@@ -103,8 +103,9 @@ void lane_settle(struct replicant *r)
 static void get_stuck(struct replica *replica, struct replicant *r, uint32_t distance)
 {
 	struct report *report = own_report(r);
-	/* Whoever deleted it has no state to give. */
-	bool diverged = report->diverged || repair_was_in_vain(r) || repair_was_refused(r, report) || lane_ends_deleted(r);
+	/* Whoever deleted it has no state to give. That is over when a user changes what is left behind the delete: where its service refused it,
+	 * the item is still there, and nobody else has a better one. */
+	bool diverged = r->unable || repair_was_in_vain(r) || repair_was_refused(r, report) || lane_ends_deleted(r);
 	if (report->stuck && report->distance == distance && report->diverged == diverged)
 		return;
 	replica->counters.diverged += diverged && !report->diverged;

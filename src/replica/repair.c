@@ -364,7 +364,7 @@ void repair_read(struct replica *replica, struct replicant *r, const struct repl
 	} else if (outcome->kind == REPLICA_FAILED || outcome->kind == REPLICA_UNKNOWN) {
 		lane_wait(replica, r);
 	} else {
-		own_report(r)->diverged = true;
+		own_report(r)->diverged = r->unable = true;
 		replica->counters.diverged++;
 		r->report_dirty = r->lane_dirty = true;
 	}

@@ -286,6 +286,7 @@ struct replicant {
 	struct task task;
 	bool unsure; /* what became of the task is not known: it is to be run or inquired again, before anything else */
 	bool gone;   /* the item was here, and a delete that was run has taken it; that may have lost */
+	bool unable; /* it is stuck, and its state cannot be given to others */
 	bool redo;   /* X is not what it was when the report said "settled": a person wants something run again */
 	struct withheld *withheld;
 	uint32_t withheld_count;

@@ -357,14 +357,22 @@ static bool read_steps(struct reader *reader, struct replicant *r)
 	return !reader->failed;
 }
 
-enum { LANE_UNSURE = 1, LANE_ANSWERED = 2, LANE_REDO = 4, LANE_STANDING = 8, LANE_GONE = 16, LANE_FLAGS = 31 };
+enum {
+	LANE_UNSURE = 1,
+	LANE_ANSWERED = 2,
+	LANE_REDO = 4,
+	LANE_STANDING = 8,
+	LANE_GONE = 16,
+	LANE_UNABLE = 32,
+	LANE_FLAGS = 63
+};
 
 static void put_task(struct buf *out, const struct replicant *r)
 {
 	const struct task *task = &r->task;
 	put_number(out,
 	           (r->unsure ? LANE_UNSURE : 0) | (task->answered ? LANE_ANSWERED : 0) | (r->redo ? LANE_REDO : 0) |
-	               (task->standing ? LANE_STANDING : 0) | (r->gone ? LANE_GONE : 0),
+	               (task->standing ? LANE_STANDING : 0) | (r->gone ? LANE_GONE : 0) | (r->unable ? LANE_UNABLE : 0),
 	           1);
 	put_number(out, task->what, 1);
 	put_number(out, task->kind, 1);
@@ -378,6 +386,7 @@ static bool read_task(struct reader *reader, struct replicant *r)
 	r->unsure = flags & LANE_UNSURE;
 	r->redo = flags & LANE_REDO;
 	r->gone = flags & LANE_GONE;
+	r->unable = flags & LANE_UNABLE;
 	r->task = (struct task){.what = what,
 	                        .kind = kind,
 	                        .member = read_8(reader),

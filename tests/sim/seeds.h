@@ -205,6 +205,10 @@ static const struct sim_named_seed choir_named_removed[] = {
      "it, which was let be",
      70376, 200},
 	{"the same, with disks that were full", 93793, 200},
+	{"who was stuck when it was deleted elsewhere was diverged for ever, though its users went on with what its "
+     "service had not deleted: so "
+     "who was to leave did not",
+     92642, 200},
 };
 
 #endif
