@@ -348,12 +348,14 @@ static bool is_deleted(const struct choir *choir, const struct choir_replicant *
 	return count == 0;
 }
 
-/* It knows that it is there just if somebody has it. */
+/* It knows that it is there just if somebody has it; or if it ought to be, and whoever ought to have it shows that nobody can give it: each had
+ * deleted it, for example, and each delete has lost. */
 static bool check_witness(const struct lack *lack, const struct choir_site *it, const struct choir_replicant *of,
                           bool live)
 {
 	uint32_t held = 0, count, witnesses = choir_witnesses_now(lack->choir, of);
 	bool open = false, leaving; /* open: what is to be judged by a person may be anything */
+	static struct choir_state state;
 	for (uint32_t i = 0; i < of->members_count; i++) {
 		struct standing standing;
 		uint32_t members;
@@ -364,8 +366,8 @@ static bool check_witness(const struct lack *lack, const struct choir_site *it, 
 		/* Who left may have kept what it had, and so may who let a delete be: but where users went on to change it behind that delete, it
 		 * is still there for them. */
 		held += count > 0 && choir_look(other, of, &members, &leaving);
-		struct issued issued = issued_of(lack->choir, other, of, &standing);
-		issued_free(&issued);
+		bool exists = expect(lack->choir, other, of, &state, &standing);
+		held += count == 0 && exists && is_shown_diverged(other, of);
 		open |= standing.excluded || standing.doubt;
 	}
 	if (!open && live != (held > 0))

@@ -147,6 +147,9 @@ static const struct sim_named_seed choir_named_placed[] = {
 	{"in a check: what was rejected before the item was made was taken for rejected then, though it is to be tried "
      "again",
      29225, 200},
+	{"in a check: two deletes, each of which lost, left nobody that could give it, and a witness was to take it for "
+     "gone",
+     94643, 200},
 };
 
 /* The same where a delete loses: cheops-sim-replica --vary --losing-deletes --seed SEED --steps STEPS. */
@@ -165,6 +168,8 @@ static const struct sim_named_seed choir_named_losing[] = {
 static const struct sim_named_seed choir_named_members[] = {
 	{"in a check: a copy for a new member was taken for a create that makes all anew", 2580, 200},
 	{"a state had its effect, unheard, and was refused when it was repeated: what it contained was run once more", 1114,
+     200},
+	{"who was stuck when it was deleted elsewhere was diverged for ever, and who was to leave waited for it", 92047,
      200},
 };
 
