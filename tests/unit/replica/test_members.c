@@ -181,6 +181,82 @@ static void test_removed_from_the_mesh(void **state)
 	world_free(world);
 }
 
+/* What the data plane of a site is told. */
+static struct replica_here here_at(struct world *world, uint32_t site)
+{
+	struct replica_here here;
+	struct replica_id id = world_id(1);
+	struct buf row = {0};
+	assert_int_equal(world_get(&world->sites[site], REPLICA_REPLICANTS, id_str(&id), &row), 0);
+	assert_int_equal(replica_here_parse(buf_str(&row), world->sites[site].id, &here, NULL), 0);
+	buf_free(&row);
+	return here;
+}
+
+/* It lies at two sites, the service of one of them has refused it, and the other one is removed from the mesh. As long as a person may have it
+ * made at the first, that is its prime; once that is let be, nobody holds it, and nobody is sent there. */
+static void nobody_holds(bool let_be_before)
+{
+	struct world *world = world_new(3);
+	world->holders = 3;
+	world->sites[1].mode = SERVICE_REFUSE;
+	uint64_t create = world_create(world, 0, 1, 7, "create 100");
+	world_go(world, 10 * SECOND);
+	struct replica_op_id op = world->answers[create].answer.op;
+	if (let_be_before)
+		assert_int_equal(replica_judge(world->sites[1].replica, op, REPLICA_DISMISS, STR(""), world->now, NULL), 0);
+	world_go(world, 10 * SECOND);
+	assert_int_equal(here_at(world, 2).prime, world->sites[0].id);
+	world_crash(world, 0);
+	for (uint32_t i = 1; i < 3; i++)
+		replica_site_removed(world->sites[i].replica, world->sites[0].id, world->now);
+	world_go(world, 10 * SECOND);
+	if (!let_be_before) {
+		assert_int_equal(here_at(world, 2).prime, world->sites[1].id);
+		assert_int_equal(replica_judge(world->sites[1].replica, op, REPLICA_DISMISS, STR(""), world->now, NULL), 0);
+		world_go(world, 10 * SECOND);
+	}
+	for (uint32_t i = 1; i < 3; i++) {
+		struct replica_here here = here_at(world, i);
+		assert_true(here.witness);
+		assert_int_equal(here.prime, 0);
+		assert_int_equal(here.holders_count, 0);
+	}
+	assert_quiet(world, 6);
+	world_free(world);
+}
+
+static void test_nobody_holds_it_any_more(void **state)
+{
+	(void)state;
+	nobody_holds(true);
+	nobody_holds(false);
+}
+
+/* The same, and somebody had it made after all. */
+static void test_who_refused_it_holds_it(void **state)
+{
+	(void)state;
+	struct world *world = world_new(3);
+	world->holders = 3;
+	world->sites[1].mode = SERVICE_REFUSE;
+	uint64_t create = world_create(world, 0, 1, 7, "create 100");
+	world_go(world, 10 * SECOND);
+	world_crash(world, 0);
+	for (uint32_t i = 1; i < 3; i++)
+		replica_site_removed(world->sites[i].replica, world->sites[0].id, world->now);
+	world->sites[1].mode = SERVICE_FINE;
+	assert_int_equal(replica_judge(world->sites[1].replica, world->answers[create].answer.op, REPLICA_RETRY, STR(""),
+	                               world->now, NULL),
+	                 0);
+	world_go(world, 10 * SECOND);
+	assert_value(world, 1, 1, 100);
+	assert_false(here_at(world, 1).witness);
+	assert_int_equal(here_at(world, 2).prime, world->sites[1].id);
+	assert_quiet(world, 6);
+	world_free(world);
+}
+
 /* ---- And names ---------------------------------------------------------------------------------------------------------------- */
 
 /* Two made x apart, and a site was added to the earlier one before they met: one is left, there as well. */
@@ -351,6 +427,8 @@ int main(void)
 		cmocka_unit_test(test_force),
 		cmocka_unit_test(test_forced_and_deleted),
 		cmocka_unit_test(test_removed_from_the_mesh),
+		cmocka_unit_test(test_nobody_holds_it_any_more),
+		cmocka_unit_test(test_who_refused_it_holds_it),
 		cmocka_unit_test(test_extended_winner),
 		cmocka_unit_test(test_extended_loser),
 		cmocka_unit_test(test_name_not_certain),

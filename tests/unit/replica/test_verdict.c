@@ -124,11 +124,9 @@ static void test_dismissed_delete(void **state)
 }
 
 /* The one is stuck, and its service refuses the delete; the other one has deleted it, and has no state to give. Nor does the first give its
- * own: that would make it again. A person lets it be, at once or when it was refused once more. */
-static void nobody_repairs_what_is_deleted(bool retried)
+ * own: that would make it again. */
+static uint64_t delete_what_is_stuck(struct world *world, uint8_t resolutions[CLASSES * CLASSES])
 {
-	uint8_t resolutions[CLASSES * CLASSES];
-	struct world *world = world_new(2);
 	mind_the_order(world, resolutions);
 	world_create(world, 0, 1, 3, "create 7");
 	world_go(world, 10 * SECOND);
@@ -152,6 +150,15 @@ static void nobody_repairs_what_is_deleted(bool retried)
 		assert_true(look_at(world, i, 1).diverged);
 		assert_int_equal(look_at(world, i, 1).rejected, 1);
 	}
+	return delete;
+}
+
+/* A person lets it be, at once or when it was refused once more. */
+static void nobody_repairs_what_is_deleted(bool retried)
+{
+	uint8_t resolutions[CLASSES * CLASSES];
+	struct world *world = world_new(2);
+	uint64_t delete = delete_what_is_stuck(world, resolutions);
 	if (retried)
 		judge(world, 1, delete, REPLICA_RETRY);
 	world_go(world, 60 * SECOND);
@@ -166,6 +173,32 @@ static void test_nobody_repairs_what_is_deleted(void **state)
 	(void)state;
 	nobody_repairs_what_is_deleted(false);
 	nobody_repairs_what_is_deleted(true);
+}
+
+/* Its users go on with what its service has not deleted. It is there, and nobody else has a better one: it is as it ought to be once a person has let
+ * the delete be, and who has deleted it can leave. */
+static void test_changed_behind_a_delete(void **state)
+{
+	(void)state;
+	uint8_t resolutions[CLASSES * CLASSES];
+	struct world *world = world_new(2);
+	uint64_t delete = delete_what_is_stuck(world, resolutions);
+	world->sites[1].mode = SERVICE_FINE;
+	world_ask(world, 1, 1, "add 5");
+	world_go(world, 10 * SECOND);
+	assert_int_equal(world_drop(world, 1, 1, 0, false), 0);
+	judge(world, 1, delete, REPLICA_DISMISS);
+	world_go(world, 120 * SECOND);
+	assert_int_equal(count_repairs(world), 1);
+	assert_int_equal(world_items_at(world, 0), 0);
+	assert_int_equal(world_item(world, 1, 1)->value, 76);
+	assert_false(look_at(world, 1, 0).stuck || look_at(world, 1, 0).diverged);
+	struct arena arena;
+	arena_init(&arena, 0);
+	assert_int_equal(world_look(world, 1, 1, &arena).members_count, 1);
+	arena_free(&arena);
+	assert_rows(world, REPLICA_OUTBOX, 0);
+	world_free(world);
 }
 
 /* Two deletes, each of which loses against what the other site did: it ought to be there, and is nowhere. Nobody waits for the other to give
@@ -504,6 +537,7 @@ int main(void)
 		cmocka_unit_test(test_dismissed_covers_nothing),
 		cmocka_unit_test(test_dismissed_delete),
 		cmocka_unit_test(test_nobody_repairs_what_is_deleted),
+		cmocka_unit_test(test_changed_behind_a_delete),
 		cmocka_unit_test(test_two_deletes_that_lose),
 		cmocka_unit_test(test_who_has_nothing_is_not_waited_for),
 		cmocka_unit_test(test_run_again_is_not_settled),

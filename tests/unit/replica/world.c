@@ -604,15 +604,23 @@ uint64_t world_submit(struct world *world, uint32_t site, const struct replica_s
 
 uint64_t world_create(struct world *world, uint32_t site, uint32_t number, uint32_t members, const char *text)
 {
-	site_id ids[WORLD_SITES];
+	site_id ids[WORLD_SITES], holders[WORLD_SITES];
 	struct replica_create create = {.service = STR_INIT("sample"),
 	                                .type = STR_INIT("sample.counter"),
 	                                .collection = STR_INIT("/counters"),
 	                                .members = ids,
+	                                .holders = holders,
 	                                .rules = world->rules};
-	for (uint32_t i = world->sites_count; i-- > 0;)
+	for (uint32_t i = world->sites_count; i-- > 0;) {
 		if (members >> i & 1)
 			ids[create.members_count++] = world->sites[i].id;
+		if (world->holders >> i & 1)
+			holders[create.holders_count++] = world->sites[i].id;
+	}
+	if (world->holders != 0) {
+		create.span = REPLICA_PLACED;
+		create.prime = world->sites[site].id;
+	}
 	char unique[64];
 	snprintf(unique, sizeof(unique), "%s #%llu", text, (unsigned long long)world->ticket + 1);
 	if (strchr(text, '@'))

@@ -109,6 +109,7 @@ struct world {
 	bool shuffle;
 	uint64_t latency_us;
 	struct order_rules rules;
+	uint32_t holders; /* of what is created, as bits: the other members are witnesses. 0: all have it alike */
 	uint64_t sent;
 };
 
