@@ -177,7 +177,7 @@ def test_slow_sites_are_waited_for(lab):
 
 def test_a_site_that_never_answers(tmp_path):
     import lists_lab
-    lab = lists_lab.Lab(tmp_path, timeouts={"connect": "2s", "answer": "1s", "idle": "1s"})
+    lab = lists_lab.Lab(tmp_path, timeouts={"connect": "5s", "answer": "4s", "idle": "4s"})  # the others have to answer in that time
     hold = threading.Event()
     try:
         fill(lab)

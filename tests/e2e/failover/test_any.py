@@ -92,7 +92,7 @@ def test_not_found_is_an_answer(lab):
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 def test_what_must_not_run_twice_is_no_race(lab, method):
-    lab.start(Site1={"timeouts": {"answer": "400ms"}})
+    lab.start(Site1={"timeouts": {"answer": "2s"}})
     answer = lab.ask("Site3 | Site2", method, body=b"x")
     assert answer.body == b"Site2"  # the nearest
     assert answer.one(b"Warning") == b'299 - "the sites of `|` were tried one after the other: %s is not safe to run twice"' % method.encode()

@@ -124,7 +124,7 @@ def test_services_that_are_gone_everywhere(lab):
 
 
 def test_no_answer_in_time(lab):
-    lab.start(Site1={"timeouts": {"answer": "300ms"}})
+    lab.start(Site1={"timeouts": {"answer": "2s"}})
     hangs = Hangs(lab[2].service)
     answer = lab.ask("Site2; Site3")
     assert answer.body == b"Site3" and attempts(answer) == [("Site2", "http_response_timeout"), ("Site3", "200")]
@@ -401,7 +401,7 @@ def test_expectation_is_the_services_to_meet(lab, gone):
 
 
 def test_body_that_does_not_come_in_time(lab):
-    lab.start(Site1={"timeouts": {"idle": "300ms"}})
+    lab.start(Site1={"timeouts": {"idle": "1s"}})
     with lab.client() as wire:
         wire.send(b"POST / HTTP/1.1\r\nHost: a\r\nScope: Site2; Site3\r\nContent-Length: 10\r\n\r\n12345")
         answer = wire.response()
@@ -491,7 +491,7 @@ def test_idle_connection_that_was_closed_is_no_failure(lab):
 
 
 def test_whole_request_takes_too_long(lab):
-    lab.start(Site1={"timeouts": {"request": "400ms"}})
+    lab.start(Site1={"timeouts": {"request": "2s"}})
     hangs = Hangs(lab[2].service)
     answer = lab.ask("Site2; Site3", "POST")
     assert (answer.status, answer.problem) == (504, "request-timeout") and lab[3].runs == 0

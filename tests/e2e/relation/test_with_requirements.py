@@ -131,7 +131,8 @@ def test_at_two_others(demo):
     for site in ("Site2", "Site3"):
         wait_for(lambda site=site: len(named(demo, site, "servers", "elsewhere")) == 1, f"the server at {site}")
     assert named(demo, "Site1", "servers", "elsewhere") == []
-    assert members(replicant(demo, "for others")) == dict.fromkeys(SITES, "settled")
+    # That the image is there was used there before we have heard of it here.
+    wait_for(lambda: members(replicant(demo, "for others")) == dict.fromkeys(SITES, "settled"), "Site1 to know of all")
 
 
 def test_what_it_means_for_everything_else(demo):

@@ -123,7 +123,7 @@ def test_body_for_a_site_that_is_down(mesh):
 
 
 def test_agent_of_the_site_hangs(mesh):
-    _, first, second = two_sites(mesh, timeouts={"answer": "300ms"})
+    _, first, second = two_sites(mesh, timeouts={"answer": "2s"})
     second.signal(signal.SIGSTOP)
     answer = ask(first.url("image") + "/whoami", headers={"Scope": "Site2"})
     assert answer.status == 504 and tried(answer.problem, "Site2")["type"] == "no-answer"
@@ -131,7 +131,7 @@ def test_agent_of_the_site_hangs(mesh):
 
 def test_site_takes_no_connection(mesh):
     """As behind a firewall that drops everything: a queue of connections that is full, where the agent was."""
-    _, first, second = two_sites(mesh, timeouts={"connect": "300ms"})
+    _, first, second = two_sites(mesh, timeouts={"connect": "2s"})
     second.kill()
     host, _, port = second.config["peer"].partition(":")
     with socket.socket() as listener:
@@ -153,7 +153,7 @@ def test_site_takes_no_connection(mesh):
 
 def test_site_whose_agent_says_nothing(mesh):
     """A connection comes about, but no handshake."""
-    _, first, second = two_sites(mesh, timeouts={"connect": "300ms"})
+    _, first, second = two_sites(mesh, timeouts={"connect": "2s"})
     second.kill()
     host, _, port = second.config["peer"].partition(":")
     with socket.create_server((host, int(port))):
