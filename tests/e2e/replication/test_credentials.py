@@ -92,7 +92,7 @@ def test_while_the_token_is_good(guarded):
 def test_after_the_token_has_expired(guarded):
     """The other agent is away until the token is over."""
     guarded.agents["Site2"].kill()
-    token = guarded.token("ann", 2)
+    token = guarded.token("ann", 5)  # good for long enough to be used once
     answer = guarded.make(token, "late")
     wait_for(lambda: guarded.services["Site1"].ask("GET", "/pools", headers={"Authorization": f"Bearer {token}"}).status == 401,
              "the end of the token")
@@ -189,7 +189,7 @@ def test_retried_with_another_credential(mesh, cheops):
     """What was rejected for its credential alone: cheops ops retry --credential."""
     guarded = Guarded(mesh, "forward")
     guarded.agents["Site2"].kill()
-    token = guarded.token("ann", 2)
+    token = guarded.token("ann", 5)  # good for long enough to be used once
     operation = guarded.make(token, "late").header("Cheops-Operation")
     wait_for(lambda: guarded.services["Site1"].ask("GET", "/pools", headers={"Authorization": f"Bearer {token}"}).status == 401,
              "the end of the token")
