@@ -280,26 +280,68 @@ static bool is_in(const struct cross_container *list, site_id site)
 	return false;
 }
 
-/* Sites that were removed from the mesh go from the list. The first one that is left says so: with the prime gone, it is the next. */
+/* It was removed from the mesh, or has left the container. Of who is not known as a member nothing follows: its coming may not have been heard of. */
+static bool is_gone(struct cross_children *children, struct replica_id id, site_id site)
+{
+	return children->host.is_removed(children->host.names.context, site) ||
+	       replica_has_left(children->replica, id, site);
+}
+
+/* The next list, if it is this site's to make: the first one of those that are left makes it. With the prime gone, that is the next prime. */
+static bool drop_gone(struct cross_children *children, struct replica_id id, struct cross_container *list)
+{
+	site_id gone[LIMIT_REPLICA_MEMBERS], first = 0;
+	uint32_t count = 0;
+	if (!cross_names_get(children->names, id, list) || !is_in(list, children->self))
+		return false;
+	for (uint32_t i = 0; i < list->count; i++) {
+		if (list->sites[i].site != children->self && is_gone(children, id, list->sites[i].site))
+			gone[count++] = list->sites[i].site;
+		else if (first == 0)
+			first = list->sites[i].site;
+	}
+	if (first != children->self)
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		cross_container_drop(list, gone[i], NULL);
+	return true;
+}
+
+/* Told once, whoever came or went: nobody hears of a list in between. */
+static void set_list(struct cross_children *children, struct replica_id id, const struct cross_container *list)
+{
+	struct cross_container known;
+	if (!cross_names_get(children->names, id, &known) || known.term < list->term)
+		cross_names_set(children->names, id, list, children->now);
+}
+
 static void drop_removed(struct cross_children *children, struct replica_id id)
 {
 	struct cross_container list;
-	void *context = children->host.names.context;
-	site_id gone[LIMIT_REPLICA_MEMBERS], first = 0;
-	uint32_t count = 0;
-	if (!cross_names_get(children->names, id, &list) || !is_in(&list, children->self))
+	if (drop_gone(children, id, &list))
+		set_list(children, id, &list);
+}
+
+void cross_children_follow(struct cross_children *children, const struct replica_view *container,
+                           struct replica_now now)
+{
+	struct cross_container list;
+	children->now = now;
+	if (!drop_gone(children, container->id, &list))
 		return;
-	for (uint32_t i = 0; i < list.count; i++) {
-		if (children->host.is_removed(context, list.sites[i].site))
-			gone[count++] = list.sites[i].site;
-		else if (first == 0)
-			first = list.sites[i].site;
+	for (uint32_t i = 0; i < container->members_count; i++) {
+		const struct replica_member_view *member = &container->members[i];
+		if (!is_in(&list, member->site) && !member->leaving && !member->joining)
+			cross_container_add(&list, member->site, NULL);
 	}
-	if (first != children->self)
-		return;
-	for (uint32_t i = 0; i < count; i++)
-		if (cross_container_drop(&list, gone[i], NULL) == 0)
-			cross_names_set(children->names, id, &list, children->now);
+	set_list(children, container->id, &list);
+}
+
+bool cross_children_may_leave(struct cross_children *children, const struct replica_view *container,
+                              struct replica_now now)
+{
+	cross_children_follow(children, container, now);
+	return cross_names_may_leave(children->names, container->id, now);
 }
 
 /* The first list is the same wherever it is made: of what the container was made with, the prime first, the others by their ids. Who came later
@@ -316,23 +358,6 @@ static void learn(struct cross_children *children, const struct replica_view *vi
 	                     children->host.optimistic(children->host.names.context, view));
 	cross_names_set(children->names, view->id, &list, children->now);
 	drop_removed(children, view->id);
-}
-
-int cross_children_change(struct cross_children *children, const struct cross_change *change, struct replica_now now,
-                          site_id *prime, struct err *err)
-{
-	struct cross_container list;
-	children->now = now;
-	if (!cross_names_get(children->names, change->container, &list))
-		return err_set(err, ERR_NOT_FOUND, "this site knows no container of that id");
-	*prime = list.sites[0].site;
-	if (*prime != children->self)
-		return err_set(err, ERR_UNAVAILABLE, "the sites of a container are changed at its prime");
-	int code =
-		change->adds ? cross_container_add(&list, change->site, err) : cross_container_drop(&list, change->site, err);
-	if (code == 0)
-		cross_names_set(children->names, change->container, &list, now);
-	return code;
 }
 
 static bool collect_container(void *context, struct replica_id id, const struct cross_container *list)
@@ -553,6 +578,9 @@ int cross_children_claim(struct cross_children *children, const struct cross_wis
 	*at = 0;
 	if (!children->containers)
 		return wish->creates ? err_set(err, ERR_NOT_FOUND, "the container is not at this site") : CROSS_NOTHING_TO_ASK;
+	cross_children_review(children, now); /* this site may have left the container in this very batch */
+	if (wish->creates && replica_is_leaving(children->replica, wish->container))
+		return err_set(err, ERR_CONFLICT, "this site is being withdrawn from the container: ask another of its sites");
 	bool known = !wish->creates && child_get(children, wish->child, &child);
 	int code = wish->creates || known ? 0 : check_foreign(children, wish, &child, at, err);
 	if (code != 0)

@@ -19,7 +19,9 @@
  *     nothing is claimed there
  *   - a container is deleted: where that was carried out its names are forgotten. A child that is made meanwhile at a site which has not heard of that
  *     cannot be granted a name by a prime that has
- *   - the prime is removed from the mesh: the first site of the list that is left makes the next one
+ *   - the prime is removed from the mesh, or has left the container: the first site of the list that is left makes the next one
+ *   - a site, the prime among them, is to leave the container: no child is made there any more, and it goes when it has none, and cross_names_may_leave(). Until
+ *     then it is in the list, and a prime goes on granting names to others
  *
  * One site only has the name of a child: the one that made it, which is its prime. Whoever holds a copy of it too has to ask there for another name.
  */
@@ -61,8 +63,8 @@ struct cross_wish {
 enum { CROSS_ASKED_FOR = 0, CROSS_NOTHING_TO_ASK = 1 };
 
 /* A child is to have this name. CROSS_ASKED_FOR: answer() says whether it may, then cross_children_over() is to be said;
- * CROSS_NOTHING_TO_ASK: it is none of a container, or has the name. ERR_CONFLICT: another site has its name, `at`, and has to be asked; ERR_UNAVAILABLE: it is
- * being renamed; ERR_NOT_FOUND: this site does not know the container; ERR_INVALID, ERR_LIMIT. */
+ * CROSS_NOTHING_TO_ASK: it is none of a container, or has the name. ERR_CONFLICT: another site has its name, `at`, and has to be asked, or (0) this site is being
+ * withdrawn from the container; ERR_UNAVAILABLE: it is being renamed; ERR_NOT_FOUND: this site does not know the container; ERR_INVALID, ERR_LIMIT. */
 int cross_children_claim(struct cross_children *children, const struct cross_wish *wish, uint64_t ticket,
                          struct replica_now now, site_id *at, struct err *err);
 /* What was granted is in the hands of the struct replica, or will never be. */
@@ -80,15 +82,13 @@ void cross_children_receive(struct cross_children *children, site_id from, struc
 /* Sites were removed from the mesh. */
 void cross_children_site_removed(struct cross_children *children, site_id site, struct replica_now now);
 
-/* The next list of a container, made by its prime: a site comes, or goes. ERR_NOT_FOUND: this site knows no such container;
- * ERR_UNAVAILABLE: another site is its prime, `prime`, and has to be asked; else as cross_container_add() and _drop(). */
-struct cross_change {
-	struct replica_id container;
-	site_id site;
-	bool adds;
-};
-int cross_children_change(struct cross_children *children, const struct cross_change *change, struct replica_now now,
-                          site_id *prime, struct err *err);
+/* The next list of a container, if it is this site's to make: with members that have their copy of it, without those that have left it, or the mesh. To be called
+ * when something of its members has changed, and at a start. */
+void cross_children_follow(struct cross_children *children, const struct replica_view *container,
+                           struct replica_now now);
+/* This site is to leave the container. True: as far as names are concerned it may, now (replica_let_go()). Else to be asked again. */
+bool cross_children_may_leave(struct cross_children *children, const struct replica_view *container,
+                              struct replica_now now);
 
 /* A child whose name this site has. ERR_NOT_FOUND. Slices live until the next call. */
 int cross_children_look(struct cross_children *children, struct replica_id child, struct cross_claim_view *view);

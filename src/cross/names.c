@@ -439,6 +439,17 @@ void cross_names_forget(struct cross_names *names, struct replica_id container, 
 	finish(names);
 }
 
+bool cross_names_may_leave(struct cross_names *names, struct replica_id container, struct replica_now now)
+{
+	names->now = now;
+	struct container *it = container_of(names, container);
+	if (!it || container_index(it, names->options.self) == it->list.count)
+		return true;
+	bool handed = !container_is_prime(names, it) || container_hands_over(names, it);
+	finish(names);
+	return handed && !claims_any(names, it);
+}
+
 void cross_names_site_removed(struct cross_names *names, site_id site, struct replica_now now)
 {
 	names->now = now;

@@ -25,10 +25,12 @@
  *   - the prime leaves, or is removed: the next site is prime, in a later term. It grants nothing until every site of the container has
  *     moved to that term, which means that it takes no grant of an earlier one any more, and has told all that it holds. While one of them is
  *     away that takes until it is back, or removed. A site that is new is granted nothing until all others know of it
+ *   - the prime is to leave while it is well: it goes on granting until all others have said that they have its list (cross_names_may_leave()), so that
+ *     whoever is next begins where it ended; and that none of them is away then, so that names are granted again in a moment
  *
  * What the host has to see to: the lists of a container have one line of descent (cross_container_add() and _drop() make the next of the last),
- * so two lists of the same term are the same. Changes made by the prime, or the next one once the prime is removed, are that. It is enough to tell
- * one site: others learn of later terms by messages.
+ * so two lists of the same term are the same. Changes made by the prime, or the next one once the prime has left or is removed, are that, if a prime that
+ * leaves does so only when cross_names_may_leave(). It is enough to tell one site: others learn of later terms by messages.
  *
  * docs/protocol/cross.md has it to the byte, docs/decisions/0018 why it is so.
  */
@@ -138,7 +140,10 @@ bool cross_names_get(const struct cross_names *names, struct replica_id containe
 void cross_names_containers(const struct cross_names *names,
                             bool (*each)(void *context, struct replica_id id, const struct cross_container *list),
                             void *context);
-/* The container is deleted. */
+/* This site is to leave the container. True: it may do so now, and is to be forgotten in the same commit: it claims nothing there, and if it is the prime all
+ * others are known to have the very list that it has. Else they are asked, from now on: ask again later. Of a container that is not known here: true. */
+bool cross_names_may_leave(struct cross_names *names, struct replica_id container, struct replica_now now);
+/* The container is deleted, or this site has left it. */
 void cross_names_forget(struct cross_names *names, struct replica_id container, struct replica_now now);
 
 /* A child is to be made with this name, or (instead_of not "") to be renamed from that one, which is released once the new one

@@ -380,6 +380,20 @@ bool claims_told(struct cross_names *names, const struct container *it)
 	return told;
 }
 
+bool claims_any(struct cross_names *names, const struct container *it)
+{
+	struct buf keys = {0};
+	struct str key;
+	bool any = false;
+	names_keys(names, CROSS_CLAIMS, names_id_str(&it->id), &keys);
+	for (struct reader reader = reader_of(buf_str(&keys)); !any && names_keys_next(&reader, &key);) {
+		struct claim_row row;
+		any = names_get_claim(names, key, &row) && row.state != CROSS_GONE;
+	}
+	buf_free(&keys);
+	return any;
+}
+
 void claims_drop(struct cross_names *names, struct replica_id container)
 {
 	struct buf keys = {0};

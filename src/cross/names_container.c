@@ -81,6 +81,13 @@ static uint64_t all_of(const struct cross_container *list)
 	return list->count < 64 ? ((uint64_t)1 << list->count) - 1 : UINT64_MAX;
 }
 
+/* Has the prime nothing to ask its sites? */
+static bool is_settled(const struct container *it)
+{
+	uint64_t all = all_of(&it->list);
+	return it->known == all && (!it->leaving || it->ready == all);
+}
+
 static struct container *container_new(struct cross_names *names, struct replica_id id)
 {
 	struct container *it = calloc(1, sizeof(*it));
@@ -105,7 +112,7 @@ bool container_load(struct cross_names *names, struct str key, struct str row)
 	struct container *it = container_new(names, id);
 	it->list = list;
 	it->known = known;
-	if (container_is_prime(names, it) && it->known != all_of(&it->list))
+	if (container_is_prime(names, it) && !is_settled(it))
 		active_make(names, CROSS_CONTAINERS, names_id_str(&it->id));
 	return true;
 }
@@ -151,6 +158,7 @@ void container_adopt(struct cross_names *names, struct container *it, const stru
 	struct cross_container last = it->list;
 	it->ready = 0;
 	it->list = *list;
+	it->leaving &= container_is_prime(names, it);
 	container_save(names, it);
 	if (!is_in)
 		claims_drop(names, it->id);
@@ -158,7 +166,7 @@ void container_adopt(struct cross_names *names, struct container *it, const stru
 		claims_anew(names, it, came_again);
 	if (was_prime)
 		prime_drop(names, it->id, &last, container_is_prime(names, it) && same_reign ? it : NULL);
-	if (container_is_prime(names, it) && it->known != all_of(&it->list))
+	if (container_is_prime(names, it) && !is_settled(it))
 		active_make(names, CROSS_CONTAINERS, names_id_str(&it->id));
 	hurry(names, it);
 }
@@ -202,8 +210,10 @@ static void look_whether_all_are_ready(struct cross_names *names, struct contain
 		it->ready |= 1;
 	if (it->ready != all_of(&it->list))
 		return;
-	it->known = it->ready;
-	container_save(names, it);
+	if (it->known != it->ready) {
+		it->known = it->ready;
+		container_save(names, it);
+	}
 	active_end(names, CROSS_CONTAINERS, names_id_str(&it->id));
 }
 
@@ -213,7 +223,7 @@ void container_due(struct cross_names *names, struct active *active)
 	CHECK(active->key.length == 1 + sizeof(id.bytes));
 	memcpy(id.bytes, active->key.bytes + 1, sizeof(id.bytes));
 	struct container *it = container_of(names, id);
-	if (!it || !container_is_prime(names, it) || it->known == all_of(&it->list)) {
+	if (!it || !container_is_prime(names, it) || is_settled(it)) {
 		active_end(names, CROSS_CONTAINERS, names_id_str(&id));
 		return;
 	}
@@ -228,10 +238,23 @@ void container_due(struct cross_names *names, struct active *active)
 void container_ready(struct cross_names *names, struct container *it, site_id from)
 {
 	uint32_t index = container_index(it, from);
-	if (!container_is_prime(names, it) || index == it->list.count || it->known == all_of(&it->list))
+	if (!container_is_prime(names, it) || index == it->list.count || is_settled(it))
 		return;
 	it->ready |= (uint64_t)1 << index;
 	look_whether_all_are_ready(names, it);
+}
+
+/* In memory only: after a crash they are asked once more. Alone it could not be followed by anybody. */
+bool container_hands_over(struct cross_names *names, struct container *it)
+{
+	if (!it->leaving) {
+		it->leaving = true;
+		it->ready = 0;
+		struct active *active = active_make(names, CROSS_CONTAINERS, names_id_str(&it->id));
+		active->wait_us = 0;
+		container_due(names, active);
+	}
+	return it->list.count > 1 && it->ready == all_of(&it->list);
 }
 
 /* A list that somebody sent. */

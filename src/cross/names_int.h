@@ -130,6 +130,7 @@ struct container {
 	struct cross_container list;
 	uint64_t known; /* at the prime, a bit per site: it may be granted names */
 	uint64_t ready; /* at the prime: it has said so in this term */
+	bool leaving;   /* at the prime: it is to leave, and all have to say so, whether they may be granted names or not */
 };
 
 /* Something that is to be said, or asked, again. Its row says what. */
@@ -177,6 +178,8 @@ void container_told(struct cross_names *names, struct container *it, site_id fro
 void container_adopt(struct cross_names *names, struct container *it, const struct cross_container *list);
 void container_ready(struct cross_names *names, struct container *it, site_id from);
 void container_due(struct cross_names *names, struct active *active);
+/* The prime is to leave: has everybody its list? */
+bool container_hands_over(struct cross_names *names, struct container *it);
 
 struct active *active_find(const struct cross_names *names, enum cross_table table, struct str key);
 /* Makes it due now, or leaves it as it is if it is there. */
@@ -230,6 +233,8 @@ void claim_verdict(struct cross_names *names, const struct container *it, const 
 void claims_anew(struct cross_names *names, const struct container *it, bool unchecked);
 /* Has the prime answered for all that this site holds? */
 bool claims_told(struct cross_names *names, const struct container *it);
+/* Does this site claim any name, or is about to? */
+bool claims_any(struct cross_names *names, const struct container *it);
 void claims_drop(struct cross_names *names, struct replica_id container);
 void claims_start(struct cross_names *names);
 

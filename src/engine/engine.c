@@ -494,6 +494,7 @@ static int start_replica(struct engine *engine, struct err *err)
 	options.self = engine->options.self;
 	options.hash_key = engine->options.hash_key;
 	options.loaded_most = ENGINE_LOADED;
+	options.holds_containers = true; /* follow.c lets them go */
 	struct replica_host host = {.context = engine,
 	                            .get = engine_row_get,
 	                            .put = engine_row_put,

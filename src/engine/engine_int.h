@@ -468,9 +468,6 @@ void engine_follow_timer(struct engine *engine); /* after a commit */
 int engine_follow_refuses(struct engine *engine, const struct engine_membership *change, struct err *err);
 struct engine_child engine_child_look(struct engine *engine, struct arena *arena, struct replica_id child);
 void engine_names_count(const struct engine *engine, struct engine_figures *figures);
-/* The next list of a container, at its prime; ERR_UNAVAILABLE: the text says where to ask. */
-int engine_names_add_site(struct engine *engine, struct replica_id container, site_id site, struct err *err);
-int engine_names_drop_site(struct engine *engine, struct replica_id container, site_id site, struct err *err);
 
 /* ask.c */
 /* Was it asked for by a question? Then that is replied to. */

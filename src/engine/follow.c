@@ -2,13 +2,14 @@
  *
  * A site comes to a container, or leaves it, as with any replica (src/replica/members.c). What follows from that is not part of that request: it is found by comparing, and
  * done by whoever can, so that it is carried out whoever crashes meanwhile, and for a child of which nobody but its site had heard when the container was extended:
- *   the prime of the names      makes the next list: with a site that has its copy of the container, without one that leaves it or has left
+ *   the prime of the names      makes the next list: with a site that has its copy of the container, without one that has left it; once the prime itself has, the next one does
  *   the prime of a child        lets a site of the container know of the child that does not yet, and withdraws it where the container is no more
  * What is divided is followed in the same way (parts.c).
  * Looked at are replicants of which something has changed, a little later; and all of this site's containers at a start. What could not be done yet is tried again.
  *
- * A container is withdrawn only from a site that holds none of its children (engine_follow_refuses()), and that is not the prime of its names: the others would have to be told of
- * the next list by one who is not in it any more. */
+ * A container is withdrawn only from a site that holds none of its children. Whoever is asked refuses what it knows of (engine_follow_refuses()); the site itself, which is
+ * marked as leaving then, takes no new ones (names.c), and goes when it has none (go_on_leaving()), and, if it is the prime of the names, all others have its list: then whoever
+ * is next begins where it ended. */
 #include "engine/engine_int.h"
 
 #include "engine/relations.h"
@@ -73,27 +74,6 @@ static bool follow_child(struct engine *engine, const struct replica_view *child
 
 /* ---- A container ---------------------------------------------------------------------------------------------------------- */
 
-static void follow_names(struct engine *engine, const struct replica_view *container)
-{
-	struct cross_container list;
-	if (!cross_names_get(cross_children_names(engine->children), container->id, &list) ||
-	    list.sites[0].site != engine->options.self)
-		return;
-	for (uint32_t i = 0; i < container->members_count; i++) {
-		const struct replica_member_view *member = &container->members[i];
-		bool listed = false;
-		for (uint32_t k = 0; k < list.count; k++)
-			listed |= list.sites[k].site == member->site;
-		if (!listed && !member->leaving && !member->joining)
-			engine_names_add_site(engine, container->id, member->site, NULL);
-	}
-	for (uint32_t i = 1; i < list.count; i++) {
-		const struct replica_member_view *member = find_member(container, list.sites[i].site);
-		if (!member || member->leaving)
-			engine_names_drop_site(engine, container->id, list.sites[i].site, NULL);
-	}
-}
-
 static bool collect(void *context, const struct engine_referrer *referrer)
 {
 	buf_put(context, str_make((const char *)referrer->from.bytes, sizeof(referrer->from.bytes)));
@@ -113,11 +93,27 @@ static void children_of(struct engine *engine, struct replica_id container, stru
 	engine_relations_to(engine, &target, engine->options.self, 1u << GLUE_CONTAINED, collect, ids);
 }
 
+static uint32_t held_at(struct engine *engine, struct replica_id container, site_id site, struct buf *text);
+
+/* This site knows best what it holds: what was made meanwhile stays, and so does the container. */
+static void go_on_leaving(struct engine *engine, const struct replica_view *container)
+{
+	struct buf unused = {0};
+	if (held_at(engine, container->id, engine->options.self, &unused) == 0 &&
+	    cross_children_may_leave(engine->children, container, engine_now()))
+		replica_let_go(engine->replica, container->id, engine_now());
+	buf_free(&unused);
+}
+
 static bool follow_container(struct engine *engine, const struct replica_view *container)
 {
 	struct buf ids = {0};
 	bool left = false;
-	follow_names(engine, container);
+	cross_children_follow(engine->children, container, engine_now());
+	if (replica_is_leaving(engine->replica, container->id)) {
+		go_on_leaving(engine, container);
+		left = replica_is_leaving(engine->replica, container->id);
+	}
 	children_of(engine, container->id, &ids);
 	for (size_t at = 0; at < ids.length; at += sizeof(struct replica_id)) {
 		struct arena arena;
@@ -239,14 +235,10 @@ static uint32_t held_at(struct engine *engine, struct replica_id container, site
 
 static int refuse_container(struct engine *engine, const struct replica_view *view, site_id site, struct err *err)
 {
-	struct cross_container list;
 	struct buf text = {0};
 	struct str name = name_of(engine, site);
 	int code = 0;
-	if (cross_names_get(cross_children_names(engine->children), view->id, &list) && list.sites[0].site == site)
-		code = err_set(err, ERR_CONFLICT, "%.*s is the prime of this container, and keeps the names of what is in it",
-		               STR_FMT(name));
-	else if (held_at(engine, view->id, site, &text) > 0)
+	if (held_at(engine, view->id, site, &text) > 0)
 		code = err_set(err, ERR_CONFLICT, "%.*s holds what is in this container: %s; delete that first", STR_FMT(name),
 		               buf_c(&text));
 	buf_free(&text);

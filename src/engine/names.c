@@ -228,6 +228,17 @@ static bool refuse(struct ticket *ticket, int code, site_id at, const struct err
 	return false;
 }
 
+/* Also of what has no name: the container goes once nothing of it lies here. */
+static bool refuse_leaving(struct ticket *ticket)
+{
+	struct str name = site_name(ticket->engine, ticket->engine->options.self);
+	engine_ticket_refuse(ticket, 409, "not-in-container",
+	                     "the container is being withdrawn from %.*s: nothing new is made in it there; ask another of "
+	                     "its sites, or name one in the scope",
+	                     STR_FMT(name));
+	return false;
+}
+
 /* A name that its child has, and will not once it is deleted, or renamed. */
 static void note_freed(struct ticket *ticket, struct str name)
 {
@@ -254,6 +265,8 @@ bool engine_names_ready(struct ticket *ticket, struct str name)
 	                          .name = name};
 	if (engine->children && !creates)
 		note_freed(ticket, name);
+	if (creates && ticket->request.in_container && replica_is_leaving(engine->replica, wish.container))
+		return refuse_leaving(ticket);
 	if (!engine->children || name.length == 0 || (creates && !ticket->request.in_container))
 		return true;
 	/* The same request again: what became of it is known, or it waits behind the first. */
@@ -472,31 +485,6 @@ void engine_names_removed(struct engine *engine, site_id site)
 {
 	if (engine->children)
 		cross_children_site_removed(engine->children, site, engine_now());
-}
-
-static int change(struct engine *engine, const struct cross_change *change, struct err *err)
-{
-	site_id prime = 0;
-	if (!engine->children)
-		return err_set(err, ERR_UNAVAILABLE, "the store of this agent cannot be used");
-	int code = cross_children_change(engine->children, change, engine_now(), &prime, err);
-	if (code == 0)
-		engine_changed(engine);
-	if (code == ERR_UNAVAILABLE) {
-		struct str name = site_name(engine, prime);
-		err_set(err, ERR_UNAVAILABLE, "the sites of a container are changed at its prime: ask %.*s", STR_FMT(name));
-	}
-	return code;
-}
-
-int engine_names_add_site(struct engine *engine, struct replica_id container, site_id site, struct err *err)
-{
-	return change(engine, &(struct cross_change){container, site, true}, err);
-}
-
-int engine_names_drop_site(struct engine *engine, struct replica_id container, site_id site, struct err *err)
-{
-	return change(engine, &(struct cross_change){container, site, false}, err);
 }
 
 /* ---- To look at --------------------------------------------------------------------------------------------------------------------- */

@@ -24,6 +24,7 @@
  * To drop a site S: it is marked as leaving. When S hears that, its users are refused, and it goes when some other member has settled
  * all that S knows, nothing of it rejected or in doubt, knows that S is leaving, and is not leaving itself: S marks itself as removed, deletes its item
  * (unless that is to stay), forgets all but a tombstone, and tells everybody. Who has heard it waits for S no more.
+ * A container goes only when the host lets it (replica_let_go()): what is in it, and its names, are none of this room's business.
  * All are leaving: the one with the least id stays. If S cannot be reached, the drop is pending; or it is forced: then who was
  * asked marks it as removed. What S alone has is lost. S, when it is back, is told, and goes; where it knows of nobody that is to stay with
  * the item, it leaves its own to the service.
@@ -437,6 +438,8 @@ static bool can_leave(struct replica *replica, struct replicant *r)
 {
 	if (stays(r, r->self) || r->unsure || r->task.what != TASK_NONE || r->withheld_count > 0 || r->queue ||
 	    is_made_in_doubt(r) || is_giving(r) || merge_is_awaited(replica, r))
+		return false;
+	if (replica->options.holds_containers && r->span == REPLICA_CONTAINER && !r->let_go)
 		return false;
 	for (uint32_t i = 0; i < r->members_count; i++) {
 		const struct member *other = &r->members[i];

@@ -405,6 +405,37 @@ int replica_drop(struct replica *replica, struct replica_id id, const struct rep
 	return code;
 }
 
+bool replica_is_leaving(struct replica *replica, struct replica_id id)
+{
+	struct replicant *r;
+	return !replica->broken && replicant_resolve(replica, id, &r) == 0 && r->kind == REPLICANT_LIVE &&
+	       members_is_leaving(r);
+}
+
+bool replica_has_left(struct replica *replica, struct replica_id id, site_id site)
+{
+	struct replicant *r;
+	if (replica->broken || replicant_resolve(replica, id, &r) != 0 || r->kind != REPLICANT_LIVE)
+		return false;
+	uint32_t member = member_index(r, site);
+	return member != UINT32_MAX && r->members[member].removed;
+}
+
+void replica_let_go(struct replica *replica, struct replica_id id, struct replica_now now)
+{
+	struct replicant *r;
+	if (!enter(replica, now))
+		return;
+	if (replicant_resolve(replica, id, &r) == 0 && r->kind == REPLICANT_LIVE) {
+		r->let_go = true;
+		work_add(replica, r);
+	}
+	leave(replica);
+	/* It counts for this moment only: what it rests on may be otherwise in the next. */
+	if (!replica->broken && replicant_resolve(replica, id, &r) == 0)
+		r->let_go = false;
+}
+
 static void remove_member(struct replica *replica, struct replicant *r, site_id site)
 {
 	uint32_t member = member_index(r, site);

@@ -257,6 +257,7 @@ struct replica_options {
 	uint64_t clock_ahead_ms;  /* a stamp further ahead is refused */
 	uint32_t running_most;    /* executions at a time */
 	uint32_t loaded_most;     /* replicants in memory that nothing keeps there */
+	bool holds_containers;    /* what is CONTAINER leaves this site only when replica_let_go() says so */
 };
 
 struct replica_options replica_options_default(void);
@@ -382,6 +383,14 @@ struct replica_drop {
  * then. */
 int replica_drop(struct replica *replica, struct replica_id id, const struct replica_drop *drop, struct replica_now now,
                  struct err *err);
+
+/* Is this site to be a member no longer, and waits until it may go? Nothing new may begin here. */
+bool replica_is_leaving(struct replica *replica, struct replica_id id);
+/* Of what is CONTAINER, with `holds_containers`: as far as the host is concerned this site may go now, if it is to. Where it cannot go at this very
+ * moment, the host has to say so again. */
+void replica_let_go(struct replica *replica, struct replica_id id, struct replica_now now);
+/* Was the site a member once, and is not any more? As far as is known here: false of who is unknown. */
+bool replica_has_left(struct replica *replica, struct replica_id id, site_id site);
 
 /* A site was removed from the mesh: it leaves all mappings. */
 void replica_site_removed(struct replica *replica, site_id site, struct replica_now now);

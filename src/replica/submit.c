@@ -130,7 +130,9 @@ static int check_create(const struct replica *replica, const struct replica_subm
 		if (names[i].length > LIMIT_REPLICA_NAME_BYTES)
 			return err_set(err, ERR_LIMIT, "a name of %zu bytes; at most %d can be replicated", names[i].length,
 			               LIMIT_REPLICA_NAME_BYTES);
-	if (create->members_count < 2 || create->members_count > LIMIT_REPLICA_MEMBERS)
+	/* All others may have left the container that it is made in; the next one that comes is told of it. */
+	bool alone = create->span == REPLICA_PLACED && create->members_count == 1;
+	if ((create->members_count < 2 && !alone) || create->members_count > LIMIT_REPLICA_MEMBERS)
 		return err_set(err, ERR_LIMIT, "%u members; 2 to %d can share a resource", create->members_count,
 		               LIMIT_REPLICA_MEMBERS);
 	for (uint32_t i = 0; i < create->members_count; i++) {

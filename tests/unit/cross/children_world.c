@@ -1,6 +1,8 @@
 /* children_world.h says what it is. Whatever happens: no two items of one name are at the services, under `strict`. */
 #include "children_world.h"
 
+#include "base/arena.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -269,6 +271,7 @@ static void start(uint32_t number)
 	struct replica_host host = {it,           replica_get,  replica_put, replica_remove, replica_scan,
 	                            hold_replica, hold_run,     hold_answer, no_fetch,       no_drop,
 	                            note_event,   is_reachable, draw};
+	options.holds_containers = true;
 	struct cross_children_host above = {.names = {it, names_get, names_put, names_remove_row, names_scan, hold_names,
 	                                              hold_grant, note_lost, NULL, draw},
 	                                    .optimistic = is_optimistic,
@@ -290,6 +293,20 @@ static void post(uint32_t from, const struct held *held)
 	wire[wire_count++].bytes = held->bytes;
 }
 
+/* The sites of the container, as this one knows them. */
+static uint32_t members_here(struct site *it, site_id members[SITES])
+{
+	struct arena arena;
+	struct replica_view view;
+	uint32_t count = 0;
+	arena_init(&arena, 0);
+	if (replica_look(it->replica, &arena, container, &view) == 0)
+		for (; count < view.members_count; count++)
+			members[count] = view.members[count].site;
+	arena_free(&arena);
+	return count;
+}
+
 static void submit(struct site *it, uint64_t ticket)
 {
 	static const uint8_t resolutions[9] = {0};
@@ -297,17 +314,18 @@ static void submit(struct site *it, uint64_t ticket)
 	char head[40], collection[80];
 	struct buf id = {0};
 	site_id members[SITES], self = id_of(it->number);
-	for (uint32_t i = 0; i < SITES; i++)
+	bool outer = same(user->child, container);
+	uint32_t members_count = outer ? SITES : members_here(it, members);
+	for (uint32_t i = 0; i < SITES && outer; i++)
 		members[i] = id_of(i);
 	replica_id_put(container, &id);
 	snprintf(collection, sizeof(collection), "/projects/%s/things", buf_c(&id));
-	bool outer = same(user->child, container);
 	struct replica_create create = {.service = STR("sample"),
 	                                .type = outer ? STR("sample.project") : STR("sample.thing"),
 	                                .collection = outer ? STR("/projects") : str_of(collection),
 	                                .name = str_of(user->name),
 	                                .members = members,
-	                                .members_count = SITES,
+	                                .members_count = members_count,
 	                                .consistency = REPLICA_EVENTUAL,
 	                                .rules = {.classes = 3, .resolutions = resolutions},
 	                                .span = outer ? REPLICA_CONTAINER : REPLICA_PLACED,
@@ -383,6 +401,38 @@ void crash(uint32_t number)
 	choir_rows_rollback(&it->rows);
 	choir_rows_rollback(&it->name_rows);
 	start(number);
+}
+
+/* As src/engine/follow.c does. */
+void follow(uint32_t number)
+{
+	struct site *it = &sites[number];
+	struct arena arena;
+	struct replica_view view;
+	arena_init(&arena, 0);
+	if (replica_look(it->replica, &arena, container, &view) == 0 && !view.deleted && !view.left) {
+		cross_children_follow(it->children, &view, now());
+		if (replica_is_leaving(it->replica, container) && cross_children_may_leave(it->children, &view, now()))
+			replica_let_go(it->replica, container, now());
+	}
+	arena_free(&arena);
+}
+
+/* The site is to leave the container; 0, or why not. */
+int withdraw(uint32_t at, uint32_t number)
+{
+	return replica_drop(sites[at].replica, container, &(struct replica_drop){.site = id_of(number)}, now(), NULL);
+}
+
+bool has_left(uint32_t number)
+{
+	struct cross_container list;
+	struct arena arena;
+	struct replica_view view;
+	arena_init(&arena, 0);
+	bool left = replica_look(sites[number].replica, &arena, container, &view) == ERR_NOT_FOUND || view.left;
+	arena_free(&arena);
+	return left && !cross_names_get(cross_children_names(sites[number].children), container, &list);
 }
 
 /* ---- What happens ------------------------------------------------------------------------------------------------------------------- */
@@ -478,6 +528,7 @@ void settle(uint64_t seconds)
 			cross_names_tick(cross_children_names(sites[i].children), now());
 			while (sites[i].runs_count > 0)
 				serve_one(&sites[i], 0);
+			follow(i);
 			commit(i);
 		}
 		while (wire_count > 0) {

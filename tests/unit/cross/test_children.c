@@ -126,25 +126,144 @@ static void the_next_site_is_prime(void **state)
 	assert_true(users[c].accepted);
 }
 
-static void sites_are_changed_at_the_prime(void **state)
+static void check_list(uint32_t at, uint32_t count, uint32_t prime)
+{
+	struct cross_container list;
+	assert_true(cross_names_get(cross_children_names(sites[at].children), container, &list));
+	assert_int_equal(list.count, count);
+	assert_int_equal(list.sites[0].site, id_of(prime));
+}
+
+static void the_prime_hands_over_and_leaves(void **state)
 {
 	(void)state;
-	site_id prime = 0;
 	make_container();
-	struct cross_change out = {container, id_of(2), false}, in = {container, id_of(2), true};
-	assert_int_equal(cross_children_change(sites[1].children, &out, now(), &prime, NULL), ERR_UNAVAILABLE);
-	assert_int_equal(prime, id_of(0));
-	assert_int_equal(cross_children_change(sites[0].children, &out, now(), &prime, NULL), 0);
-	assert_int_equal(cross_children_change(sites[0].children, &out, now(), &prime, NULL), ERR_NOT_FOUND);
+	uint64_t a = make(1, "red"), b = make(2, "blue");
+	settle(5);
+	assert_true(users[a].accepted && users[b].accepted);
+	assert_int_equal(withdraw(2, 0), 0);
 	settle(10);
-	assert_int_equal(cross_children_change(sites[0].children, &in, now(), &prime, NULL), 0);
+	assert_true(has_left(0));
+	for (uint32_t i = 1; i < SITES; i++)
+		check_list(i, 2, 1);
+	assert_false(item_of(0, container)->there);
+	uint64_t taken = make(2, "red"), free = make(2, "green"), out = make(0, "white");
+	settle(5);
+	assert_int_equal(users[taken].code, ERR_CONFLICT);
+	assert_true(users[free].accepted);
+	assert_int_equal(users[out].code, ERR_NOT_FOUND);
+	/* And the next one. */
+	change(1, users[a].child, NULL);
+	settle(5);
+	assert_int_equal(withdraw(1, 1), 0);
 	settle(10);
-	uint64_t a = make(2, "red");
-	settle(10);
+	assert_true(has_left(1));
+	check_list(2, 1, 2);
+	assert_int_not_equal(withdraw(2, 2), 0);
+	uint64_t last = make(2, "red");
+	settle(5);
+	assert_true(users[last].accepted);
+}
+
+/* It goes on as long as it is needed: one that nobody could follow does not leave. */
+static void the_prime_waits_for_who_is_away(void **state)
+{
+	(void)state;
+	make_container();
+	for (uint32_t away = 1; away < SITES; away++) {
+		cut[away] = true;
+		if (away == 1)
+			assert_int_equal(withdraw(0, 0), 0);
+		settle(60);
+		assert_false(has_left(0));
+		uint32_t other = away == 1 ? 2 : 1;
+		char name[8] = {(char)('a' + away), 0};
+		uint64_t made = make(other, name), here = make(0, "here");
+		settle(10);
+		assert_true(users[made].accepted);
+		assert_int_equal(users[here].code, ERR_CONFLICT); /* nothing new is made where it is to go from */
+		crash(0);
+		if (away == 1)
+			cut[2] = true; /* before the other one is back */
+		cut[away] = false;
+		settle(1);
+	}
+	cut[2] = false;
+	settle(130);
+	assert_true(has_left(0));
+	check_list(1, 2, 1);
+	check_list(2, 2, 1);
+	uint64_t taken = make(1, "c"), free = make(1, "d");
+	settle(5);
+	assert_int_equal(users[free].code, 0);
+	assert_int_equal(users[taken].accepted, false);
+}
+
+/* What was made there before it heard of it stays, and so does the site. */
+static void what_lies_there_keeps_its_site(void **state)
+{
+	(void)state;
+	make_container();
+	uint64_t a = make(0, "red");
+	assert_int_equal(withdraw(1, 0), 0);
+	settle(60);
 	assert_true(users[a].accepted);
+	assert_false(has_left(0));
+	uint64_t taken = make(2, "red");
+	settle(5);
+	assert_int_equal(users[taken].code, ERR_CONFLICT);
+	change(0, users[a].child, NULL);
+	settle(10);
+	assert_true(has_left(0));
+	uint64_t free = make(2, "red");
+	settle(5);
+	assert_true(users[free].accepted);
+}
+
+static void both_primes_are_to_leave(void **state)
+{
+	(void)state;
+	make_container();
+	uint64_t a = make(2, "red");
+	settle(5);
+	assert_true(users[a].accepted);
+	assert_int_equal(withdraw(2, 0), 0);
+	assert_int_equal(withdraw(2, 1), 0);
+	settle(30);
+	assert_true(has_left(0) && has_left(1));
+	check_list(2, 1, 2);
+	uint64_t taken = make(2, "red"), free = make(2, "blue");
+	settle(5);
+	assert_int_equal(users[taken].code, ERR_CONFLICT);
+	assert_int_equal(users[free].code, 0);
+	assert_true(users[free].accepted);
+}
+
+/* A site that cannot be reached is forced out: the next one takes over, and what it had is not in the container any more. */
+static void the_prime_is_forced_out(void **state)
+{
+	(void)state;
+	make_container();
+	uint64_t a = make(1, "red"), gone = make(0, "blue");
+	settle(5);
+	assert_true(users[a].accepted && users[gone].accepted);
+	cut[0] = true;
+	struct replica_drop force = {.site = id_of(0), .force = true};
+	assert_int_equal(replica_drop(sites[1].replica, container, &force, now(), NULL), 0);
+	settle(20);
+	for (uint32_t i = 1; i < SITES; i++)
+		check_list(i, 2, 1);
+	uint64_t taken = make(2, "red");
+	settle(5);
+	assert_int_equal(users[taken].code, ERR_CONFLICT);
+	cut[0] = false;
+	settle(130);
+	assert_true(has_left(0));
 }
 
 /* ---- Chance ----------------------------------------------------------------------------------------------------------------------------- */
+
+static bool withdraws; /* sites are withdrawn from the container */
 
 static struct item *some_item(void)
 {
@@ -179,6 +298,11 @@ static void one_event(void)
 			crash(at);
 		break;
 	case 5: cut[at] = next_random(&luck) % 4 == 0; break;
+	case 19: follow(at); break;
+	case 20:
+		if (withdraws && next_random(&luck) % 60 == 0)
+			withdraw(at, (uint32_t)(next_random(&luck) % SITES));
+		break;
 	case 6: cut[at] = false; break;
 	case 7: now_us += next_random(&luck) % (2 * SECOND); break;
 	case 8:
@@ -214,6 +338,38 @@ static bool any_there(const char *name)
 	return false;
 }
 
+/* Whoever is in the list of all that are. */
+static uint32_t prime(void)
+{
+	struct cross_container list;
+	site_id found = 0;
+	for (uint32_t i = 0; i < SITES; i++) {
+		if (!cross_names_get(cross_children_names(sites[i].children), container, &list))
+			continue;
+		assert_true(found == 0 || found == list.sites[0].site);
+		found = list.sites[0].site;
+	}
+	assert_int_not_equal(found, 0);
+	return (uint32_t)(found - id_of(0));
+}
+
+/* Who is to leave has, unless something lies there. */
+static void check_withdrawn(void)
+{
+	struct cross_container list;
+	uint32_t in = 0;
+	for (uint32_t i = 0; i < SITES; i++) {
+		bool holds = false;
+		for (uint32_t k = 0; k < items_count; k++)
+			holds |= items[k].there && items[k].site == i && !same(items[k].id, container);
+		if (!holds && replica_is_leaving(sites[i].replica, container))
+			fail_msg("site %u is to leave, holds nothing, and is still there", i);
+		in += !has_left(i);
+	}
+	assert_true(cross_names_get(cross_children_names(sites[prime()].children), container, &list));
+	assert_int_equal(list.count, in);
+}
+
 static void check_end(void)
 {
 	static const char *const names[NAMES] = {"red", "blue", "green", "white", "black"};
@@ -230,7 +386,7 @@ static void check_end(void)
 	}
 	for (uint32_t k = 0; k < NAMES; k++) {
 		struct cross_entry_view entry;
-		int code = cross_names_entry(cross_children_names(sites[0].children), container, STR("sample.thing"),
+		int code = cross_names_entry(cross_children_names(sites[prime()].children), container, STR("sample.thing"),
 		                             str_of(names[k]), &entry);
 		if (optimistic) /* one that lost its name stays so, also when who had it is gone */
 			assert_true(kept[k] <= (uint32_t)any_there(names[k]));
@@ -243,7 +399,7 @@ static void check_end(void)
 	/* Who was told that it was made, and never asked to delete it, has it. */
 	for (uint64_t ticket = 1; ticket <= users_count; ticket++) {
 		bool deleted = false;
-		if (users[ticket].wants != MAKES || !users[ticket].accepted)
+		if (users[ticket].wants != MAKES || !users[ticket].accepted || same(users[ticket].child, container))
 			continue;
 		for (uint64_t other = 1; other <= users_count; other++)
 			deleted |= users[other].wants == DELETES && same(users[other].child, users[ticket].child);
@@ -258,14 +414,15 @@ static void delete_all(void)
 		if (items[i].there && !same(items[i].id, container))
 			change(items[i].site, items[i].id, NULL);
 	settle(130);
-	change(1, container, NULL);
+	check_withdrawn();
+	change(prime(), container, NULL);
 	settle(130);
 	for (uint32_t i = 0; i < SITES; i++) {
 		struct cross_container list;
 		assert_false(cross_names_get(cross_children_names(sites[i].children), container, &list));
 		for (int table = 0; table < CROSS_TABLES; table++)
-			if (table != CROSS_META)
-				assert_int_equal(sites[i].name_rows.tables[table].count, 0);
+			if (table != CROSS_META && sites[i].name_rows.tables[table].count > 0)
+				fail_msg("site %u has rows of table %d", i, table);
 		for (uint32_t k = 0; k < items_count; k++)
 			assert_false(items[k].there);
 	}
@@ -292,6 +449,7 @@ static void by_chance(bool hopeful, uint64_t seeds, uint32_t events)
 		memset(cut, 0, sizeof(cut));
 		settle(400);
 		check_end();
+		check_withdrawn();
 		delete_all();
 	}
 }
@@ -308,6 +466,15 @@ static void optimistic_by_chance(void **state)
 	by_chance(true, 30, 6000);
 }
 
+static void sites_leave_by_chance(void **state)
+{
+	(void)state;
+	withdraws = true;
+	by_chance(false, 60, 6000);
+	by_chance(true, 20, 6000);
+	withdraws = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,9 +484,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_name_of_nobody_is_free_after_a_crash, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_was_made_keeps_its_name_after_a_crash, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_next_site_is_prime, setup, teardown),
-		cmocka_unit_test_setup_teardown(sites_are_changed_at_the_prime, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_prime_hands_over_and_leaves, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_prime_waits_for_who_is_away, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_lies_there_keeps_its_site, setup, teardown),
+		cmocka_unit_test_setup_teardown(both_primes_are_to_leave, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_prime_is_forced_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(strict_by_chance, setup, teardown),
 		cmocka_unit_test_setup_teardown(optimistic_by_chance, setup, teardown),
+		cmocka_unit_test_setup_teardown(sites_leave_by_chance, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
