@@ -148,6 +148,7 @@ static void look_at_replicant(struct ask *ask)
 		        "no replicated resource of that id is known at this site; it may be known at others");
 		return;
 	}
+	engine_names_show(ask->wait.engine, view);
 	ask->reply.replicants = view;
 	ask->reply.replicants_count = 1;
 	look_at_names(ask);
@@ -176,7 +177,7 @@ static void list_replicants(struct ask *ask, site_id site)
 			if (replica_look(engine->replica, &ask->arena, ids[i], &views[found]) == 0 &&
 			    memcmp(views[found].id.bytes, ids[i].bytes, sizeof(ids[i].bytes)) == 0 &&
 			    is_wanted(ask, site, &views[found]))
-				found++;
+				engine_names_show(engine, &views[found++]);
 		}
 		after = &last;
 	} while (count == LOOKED_AT_ONCE && !ask->reply.more);

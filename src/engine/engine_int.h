@@ -466,6 +466,8 @@ void engine_follow_tick(struct http_timer *timer);
 void engine_follow_timer(struct engine *engine); /* after a commit */
 /* 0; or why a person may not ask for that: of a container, or of what is in one. */
 int engine_follow_refuses(struct engine *engine, const struct engine_membership *change, struct err *err);
+/* The prime of a container is who keeps the names of what is in it. */
+void engine_names_show(struct engine *engine, struct replica_view *view);
 struct engine_child engine_child_look(struct engine *engine, struct arena *arena, struct replica_id child);
 void engine_names_count(const struct engine *engine, struct engine_figures *figures);
 

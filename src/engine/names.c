@@ -489,6 +489,14 @@ void engine_names_removed(struct engine *engine, site_id site)
 
 /* ---- To look at --------------------------------------------------------------------------------------------------------------------- */
 
+void engine_names_show(struct engine *engine, struct replica_view *view)
+{
+	struct cross_container list;
+	if (engine->children && view->span == REPLICA_CONTAINER && !view->deleted && !view->left &&
+	    cross_names_get(cross_children_names(engine->children), view->id, &list))
+		view->prime = list.sites[0].site;
+}
+
 struct engine_child engine_child_look(struct engine *engine, struct arena *arena, struct replica_id child)
 {
 	struct cross_claim_view view;

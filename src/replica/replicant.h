@@ -247,6 +247,7 @@ struct replicant {
 	uint32_t self;  /* among the members */
 	bool newcomer;  /* this site was added, and has not made its copy yet */
 	bool deletes;   /* LEFT: its item is still to be deleted */
+	bool let_go;    /* while replica_let_go() is under way */
 	uint32_t *base; /* forgotten */
 	/* The row LANES; the report of this site is members[self].report. */
 	uint32_t *handled;

@@ -20,6 +20,7 @@ struct span_options span_options_default(uint64_t seed, uint32_t sites)
 	options.changes = 3;
 	options.optimistic = true;
 	options.adopts = true;
+	options.withdraws = true;
 	options.weather = (struct sim_weather){.loss = 0.005, .duplicate = 0.005, .reorder = 0.01, .jitter = 0.05};
 	return options;
 }
@@ -40,6 +41,7 @@ void span_options_vary(struct span_options *options)
 	options->optimistic = sim_random_chance(&random, 0.4);
 	options->adopts = sim_random_chance(&random, 0.4);
 	options->weather.loss = sim_random_chance(&random, 0.5) ? 0 : 0.02 * sim_random_unit(&random);
+	options->withdraws = sim_random_chance(&random, 0.7);
 }
 
 /* ---- Small things -------------------------------------------------------------------------------------------------------- */
@@ -182,6 +184,8 @@ static void on_act(void *context, uint64_t what)
 	case SPAN_ACT_SERVICE: span_act_service(span, number); break;
 	case SPAN_ACT_CHANGE: span_act_change(span, number); break;
 	case SPAN_ACT_GOSSIP: span_pool_gossip(span, it); break;
+	case SPAN_ACT_WITHDRAW: span_act_withdraw(span, number); break;
+	case SPAN_ACT_HEAR: span_act_hear(span, number); break;
 	}
 }
 
@@ -338,6 +342,7 @@ void span_report(const struct span *span, struct buf *out)
 		{"  refused by the service", figures->refused},
 		{"names lost at healing", figures->lost},
 		{"changes of sites", figures->terms},
+		{"primes withdrawn", figures->withdrawals},
 		{"sites that died for good", figures->deaths},
 		{"faults", figures->faults},
 		{"crashes", figures->crashes},

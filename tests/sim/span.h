@@ -39,6 +39,7 @@ enum span_mutation {
 	SPAN_EAGER,     /* users are not told that a name is taken: the child is made all the same */
 	SPAN_SILENT,    /* the host is not told what was lost */
 	SPAN_UNFAIR,    /* one site divides by other weights */
+	SPAN_ABRUPT,    /* a prime that is withdrawn does not wait for the others */
 	SPAN_MUTATIONS,
 };
 
@@ -52,6 +53,7 @@ struct span_options {
 	uint32_t changes; /* of containers' sites */
 	bool optimistic;  /* some containers are */
 	bool adopts;      /* some children are there before */
+	bool withdraws;   /* primes are withdrawn */
 	struct sim_weather weather;
 	bool trace;
 	enum span_mutation mutation;
@@ -120,6 +122,11 @@ struct span_container {
 	struct cross_container list; /* the latest */
 	struct cross_container next; /* that the one who leaves knows already, and others not yet */
 	uint32_t leaving;            /* who */
+	struct {
+		uint32_t site; /* that is to leave, when it may; SPAN_NOBODY: none */
+		bool going;    /* it has, with the next commit */
+		bool gone;     /* and that is durable */
+	} withdrawn;
 };
 
 struct span_change {
@@ -130,7 +137,7 @@ struct span_change {
 
 struct span_figures {
 	uint64_t actions, acknowledged, taken, unavailable, unchecked, refused, lost, crashes, commits, messages, terms,
-		deaths;
+		deaths, withdrawals;
 	uint32_t faults;
 	double heal_s, cpu_s;
 };
@@ -184,6 +191,8 @@ enum span_act {
 	SPAN_ACT_SERVICE,
 	SPAN_ACT_CHANGE,
 	SPAN_ACT_GOSSIP,
+	SPAN_ACT_WITHDRAW, /* of a container */
+	SPAN_ACT_HEAR,     /* container and site */
 };
 
 struct span_options span_options_default(uint64_t seed, uint32_t sites);
@@ -222,6 +231,15 @@ void span_adopt_all(struct span *span, struct span_site *it);
 void span_published(struct span *span, struct span_site *it);
 void span_tell_lists(struct span *span, struct span_site *it);
 struct cross_claim span_claim_of(const struct span *span, const struct span_child *child, uint32_t name);
+
+/* span_leave.c: a prime is withdrawn from a container. */
+void span_withdraw(struct span *span, uint32_t container);
+void span_act_withdraw(struct span *span, uint32_t container);
+void span_act_hear(struct span *span, uint32_t number);
+void span_withdraw_committed(struct span *span, struct span_site *it);
+void span_withdraw_crashed(struct span *span, const struct span_site *it);
+/* Takes it no new children any more? */
+bool span_is_withdrawn(const struct span_container *container, const struct span_site *it);
 
 /* span_fault.c */
 void span_fault_begin(struct span *span, uint32_t number);

@@ -150,7 +150,8 @@ bool span_converged(struct span *span, struct buf *why)
 			    list.term != span->containers[i].list.term) {
 				buf_printf(why, "s%" PRIu32 " does not know the sites of c%" PRIu32, it->number, i);
 				/* A host that nobody asks anything hears of it from the operation on the container itself. */
-				if (it->names && span->healed) {
+				bool left = span_is_withdrawn(&span->containers[i], it) && span->containers[i].withdrawn.gone;
+				if (it->names && span->healed && !left) {
 					cross_names_set(it->names, span->containers[i].id, &span->containers[i].list, span_now(span, it));
 					span_leave(&span->sites[it->number]);
 				}

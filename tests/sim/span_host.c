@@ -174,6 +174,7 @@ static void stop(struct span *span, struct span_site *it)
 	choir_rows_rollback(&it->rows);
 	span_pool_crash(span, it);
 	span_calls_end(span, it);
+	span_withdraw_crashed(span, it);
 }
 
 void span_crash(struct span *span, struct span_site *it)
@@ -204,6 +205,7 @@ void span_commit(struct span *span, struct span_site *it)
 	span->figures.commits++;
 	if (!(span->options.mutation == SPAN_FORGETFUL && sim_random_below(&it->luck, 4) == 0))
 		choir_rows_commit(&it->rows);
+	span_withdraw_committed(span, it);
 	span_pool_commit(span, it);
 	perform_all(span, it, crash ? crash - 2 : UINT32_MAX);
 	if (crash)

@@ -35,7 +35,7 @@ static void draw_containers(struct span *span, struct sim_random *random)
 		}
 		struct span_container *it = &span->containers[i];
 		it->id = replica_id_make(1700000000000, sim_random_next(random), sim_random_next(random));
-		it->leaving = SPAN_NOBODY;
+		it->leaving = it->withdrawn.site = SPAN_NOBODY;
 		cross_container_make(&it->list, sites, count, span->options.optimistic && sim_random_chance(random, 0.6));
 	}
 }
@@ -160,6 +160,9 @@ void span_act_user(struct span *span, uint32_t number)
 	struct cross_container list;
 	if (!cross_names_get(it->names, span->containers[action->container].id, &list) || !span_is_member(&list, it->id))
 		return;
+	bool makes = action->verb == SPAN_CREATE || action->verb == SPAN_ADOPT;
+	if (makes && span_is_withdrawn(&span->containers[action->container], it))
+		return;
 	if (action->verb == SPAN_ADOPT) {
 		adopt(span, it, action);
 		return;
@@ -282,6 +285,8 @@ void span_tell_lists(struct span *span, struct span_site *it)
 	for (uint32_t i = 0; i < span->containers_count; i++) {
 		struct span_container *container = &span->containers[i];
 		const struct cross_container *list = container->leaving == it->number ? &container->next : &container->list;
+		if (span_is_withdrawn(container, it) && container->withdrawn.gone)
+			continue;
 		cross_names_set(it->names, container->id, list, span_now(span, it));
 	}
 }
@@ -346,6 +351,8 @@ static void die(struct span *span, struct span_site *it)
 	for (uint32_t i = 0; i < span->containers_count; i++) {
 		struct span_container *container = &span->containers[i];
 		struct cross_container next = container->list;
+		if (span_is_withdrawn(container, it))
+			container->withdrawn.site = SPAN_NOBODY;
 		if (span_is_member(&next, it->id) && cross_container_drop(&next, it->id, NULL) == 0)
 			publish(span, container, &next);
 	}
@@ -360,11 +367,22 @@ static void die(struct span *span, struct span_site *it)
 static bool may_die(const struct span *span, const struct span_site *it)
 {
 	for (uint32_t i = 0; i < span->containers_count; i++) {
-		if (span->containers[i].leaving != SPAN_NOBODY ||
+		bool going = span->containers[i].withdrawn.site != SPAN_NOBODY && span->containers[i].withdrawn.going;
+		if (span->containers[i].leaving != SPAN_NOBODY || going ||
 		    (span->containers[i].list.count < 3 && span_is_member(&span->containers[i].list, it->id)))
 			return false;
 	}
 	return !it->dead && span->figures.deaths < span->options.sites / 3;
+}
+
+static void come(struct span *span, uint32_t number, uint32_t who)
+{
+	struct span_container *container = &span->containers[number];
+	struct cross_container next = container->list;
+	if (span->sites[who].dead || cross_container_add(&next, span->sites[who].id, NULL) != 0)
+		return;
+	span_tell(span, "c%" PRIu32 ": s%" PRIu32 " comes", number, who);
+	publish(span, container, &next);
 }
 
 void span_act_change(struct span *span, uint32_t number)
@@ -372,7 +390,7 @@ void span_act_change(struct span *span, uint32_t number)
 	const struct span_change *change = &span->changes[number];
 	struct span_container *container = &span->containers[change->container];
 	uint32_t kind = (uint32_t)(change->dice % 10), who = (uint32_t)(change->dice >> 8) % span->options.sites;
-	if (container->leaving != SPAN_NOBODY)
+	if (container->leaving != SPAN_NOBODY || (container->withdrawn.site != SPAN_NOBODY && kind < 8))
 		return;
 	if (kind < 5) /* the prime, as a rule: that is what is hard */
 		who = span_site_of(span, container->list.sites[kind < 4 ? 0 : container->list.count - 1].site);
@@ -381,13 +399,16 @@ void span_act_change(struct span *span, uint32_t number)
 	if (kind >= 8 && may_die(span, it)) {
 		span_tell(span, "s%" PRIu32 " dies for good", who);
 		die(span, it);
+	} else if (container->withdrawn.site != SPAN_NOBODY) {
+		return;
+	} else if (kind < 4 && span->options.withdraws && container->list.count > 1 && change->dice >> 40 & 1) {
+		if (change->dice >> 41 & 1) /* its last list is a new one, which not all have heard of */
+			come(span, change->container, (uint32_t)(change->dice >> 8) % span->options.sites);
+		span_withdraw(span, change->container);
 	} else if (member && container->list.count > 2) {
 		span_tell(span, "c%" PRIu32 ": s%" PRIu32 " leaves", change->container, who);
 		leave(span, container, it);
-	} else if (!member && !it->dead) {
-		struct cross_container next = container->list;
-		span_tell(span, "c%" PRIu32 ": s%" PRIu32 " comes", change->container, who);
-		if (cross_container_add(&next, it->id, NULL) == 0)
-			publish(span, container, &next);
+	} else if (!member) {
+		come(span, change->container, who);
 	}
 }

@@ -109,12 +109,15 @@ def test_it_waits_for_a_site_that_is_away(lab, replicant):
         lab[1].restart()
         wait_for(lambda: members(lab[1], project).get("Site1", {}).get("leaving"), "Site1 to remember it")
         assert members(lab[1], project)["Site3"]["leaving"] is False
+        assert known_at(lab[2], project.id).json["prime"] == "Site1", "it still keeps the names"
     finally:
         lab[3].start()
     mesh_maker.wait_reachable(lab.sites)
     project.numbers.remove(1)
     wait_for(lambda: is_gone(lab, project, 1), "Site1 to go once Site3 is back")
     made(project, "third", at=3)
+    next_prime = {known_at(site, project.id).json["prime"] for site in project.sites}
+    assert len(next_prime) == 1 and next_prime < {"Site2", "Site3"}, next_prime
     for name in ("first", "second", "third"):
         assert refused(project, name, 2) and refused(project, name, 3)
     assert all_names(project) == ["first", "second", "third"]
