@@ -184,4 +184,38 @@ struct cross_combined {
 int cross_combine(const struct cross_rule *rules, uint32_t rules_count, struct cross_part *parts, uint32_t parts_count,
                   struct buf *out, struct cross_combined *combined, struct err *err);
 
+/* ---- Standings (standing.c) ----------------------------------------------------------------------------------------- */
+
+/* How far one site has come with its part. */
+struct cross_standing {
+	bool settled;        /* it is not being changed, and what follows is so; else nothing is known */
+	uint64_t operations; /* that it has carried out, */
+	uint64_t digest;     /* and which: the same at two sites that have carried out the same */
+	uint64_t sites;      /* that have parts, as it knows them: cross_sites_digest() */
+	bool lacks;          /* of these operations, one was refused there, or is in doubt */
+	site_id lost;        /* a site that went away with its part; 0: none */
+};
+
+uint64_t cross_sites_digest(const site_id *sites, uint32_t count);
+
+/* As it travels: docs/protocol/hop.md. What makes no sense says nothing. */
+void cross_standing_put(const struct cross_standing *standing, struct buf *out);
+struct cross_standing cross_standing_parse(struct str text);
+
+enum cross_verdict {
+	CROSS_FITS,
+	CROSS_CHANGING,
+	CROSS_BEHIND,
+	CROSS_OTHER_SITES,
+	CROSS_LACKS,
+	CROSS_VERDICTS,
+};
+
+/* Are these parts of one whole? Where one is not CROSS_FITS, what is made of them is no whole. `sites`: a digest of those that were asked; NULL:
+ * the user has named them. */
+void cross_standings_compare(const struct cross_standing *standings, uint32_t count, const uint64_t *sites,
+                             enum cross_verdict *verdicts);
+const char *cross_verdict_reason(enum cross_verdict verdict); /* as `Cheops-Partial` has it; NULL: it fits */
+const char *cross_verdict_phrase(enum cross_verdict verdict);
+
 #endif

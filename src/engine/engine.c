@@ -55,6 +55,8 @@ static void hold_run(void *context, const struct replica_task *task)
 	struct action *action = action_new(ACTION_RUN);
 	struct engine *engine = context;
 	action->run = engine_run_copy(engine, task);
+	if (task->kind != REPLICA_READ_STATE && task->kind != REPLICA_READ_COPY)
+		engine_standing_changes(engine, task->op.replicant);
 	engine->runs_held++;
 	engine->users_wait |= task->first;
 	engine_hold(engine, action);
@@ -276,6 +278,7 @@ static void flush(struct http_task *task)
 	struct engine *engine = (struct engine *)((char *)task - offsetof(struct engine, flush));
 	engine->flushing = false;
 	engine_risks_review(engine);
+	engine_standings_review(engine);
 	engine_names_review(engine);
 	engine_changes_store(engine);
 	engine_hooks_store(engine);
@@ -508,6 +511,7 @@ static int start_replica(struct engine *engine, struct err *err)
 	                            .event = hold_event,
 	                            .reachable = is_reachable,
 	                            .random = draw};
+	engine_standings_drop(engine);
 	int code = engine_journal_replay(engine, err);
 	if (code == 0)
 		code = engine_changes_load(engine, err);
@@ -626,6 +630,7 @@ static void release(struct engine *engine)
 	engine_behind_drop(engine);
 	engine_sieve_close(engine);
 	engine_spread_close(engine);
+	engine_standings_close(engine);
 	if (engine->soon.fd >= 0)
 		close(engine->soon.fd);
 	if (engine->blobs >= 0)
@@ -657,6 +662,7 @@ int engine_open(struct engine **out, const struct engine_options *options, struc
 	pthread_mutex_init(&engine->spools_lock, NULL);
 	engine_overlay_open(engine);
 	engine_spread_open(engine);
+	engine_standings_open(engine);
 	map_init(&engine->risks.met, options->hash_key);
 	struct store_options store = {
 		.schema = &engine_schema, .folder = options->folder, .bytes_most = options->bytes_most};

@@ -182,6 +182,11 @@ struct engine_spread {
 };
 bool engine_spread(struct engine *engine, struct str service, struct str type, struct engine_spread *spread);
 
+/* Of which operations is the part of this site that is read here? `since`: engine_standing_now() of before the service was asked. Any thread, at
+ * once. */
+uint64_t engine_standing_now(struct engine *engine);
+struct cross_standing engine_standing(struct engine *engine, struct replica_id id, uint64_t since);
+
 /* Meta-ids in a text become the local ids of this site. */
 struct glue_replacer engine_to_local(struct engine *engine);
 

@@ -332,6 +332,7 @@ struct engine {
 	struct overlay overlay;
 	struct sieve sieve;
 	struct spread spread;
+	struct standings standings;
 
 	struct ticket *tickets;
 	uint64_t tickets_made;

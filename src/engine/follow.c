@@ -144,6 +144,12 @@ static bool note_container(void *context, struct replica_id id, const struct cro
 	return true;
 }
 
+static bool follow_divided(struct engine *engine, const struct replica_view *view)
+{
+	engine_standing_learn(engine, view->id);
+	return engine_parts_follow(engine, view);
+}
+
 static bool follow_one(struct engine *engine, struct replica_id id)
 {
 	struct arena arena;
@@ -154,7 +160,7 @@ static bool follow_one(struct engine *engine, struct replica_id id)
 		if (view.span == REPLICA_CONTAINER)
 			left = follow_container(engine, &view);
 		else if (view.span == REPLICA_DIVIDED)
-			left = engine_parts_follow(engine, &view);
+			left = follow_divided(engine, &view);
 		else if (view.span == REPLICA_PLACED && view.prime == engine->options.self &&
 		         find_container(engine, &arena, id, &container))
 			left = follow_child(engine, &view, &container);

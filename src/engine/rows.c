@@ -132,6 +132,7 @@ void engine_row_put(void *context, enum replica_table table, struct str key, str
 		atomic_store_explicit(&engine->any, true, memory_order_relaxed);
 	if (spreads)
 		engine_spread_apply(engine, &change);
+	engine_standing_row(engine, table, key);
 }
 
 static int remove_through(struct engine *engine, enum replica_table table, struct str key)
@@ -167,6 +168,7 @@ void engine_row_remove(void *context, enum replica_table table, struct str key)
 	int code = engine->behind.on ? remove_behind(engine, table, key) : remove_through(engine, table, key);
 	if (spreads)
 		engine_spread_apply(engine, &change);
+	engine_standing_row(engine, table, key);
 	if (code && code != ERR_NOT_FOUND)
 		err_set(&engine->failure, code, "a row of table `%s` cannot be removed: %s", tables[table].name,
 		        err_phrase(code));

@@ -92,6 +92,14 @@ struct spread {
 	struct map types;      /* by what keys of locals begin with: struct spread_type */
 };
 
+/* See standing.c. */
+struct standings {
+	pthread_rwlock_t lock; /* the engine's thread alone changes them */
+	struct map parts;      /* by meta-id */
+	atomic_uint_least64_t changes;
+	struct buf due; /* ids to be looked at before the next commit */
+};
+
 /* What a row changes of it. */
 struct spread_change {
 	struct replica_spread before, now;
@@ -119,6 +127,15 @@ int engine_spread_load(struct engine *engine, struct err *err);
 /* Before a row of a replicant is put, or removed (NULL): does it change something? Then apply it behind that. */
 bool engine_spread_look(struct engine *engine, struct str key, const struct str *row, struct spread_change *change);
 void engine_spread_apply(struct engine *engine, struct spread_change *change);
+
+/* standing.c */
+void engine_standings_open(struct engine *engine);
+void engine_standings_close(struct engine *engine);
+void engine_standings_drop(struct engine *engine);                               /* all: src/replica starts anew */
+void engine_standing_row(struct engine *engine, uint32_t table, struct str key); /* it was put, or removed */
+void engine_standing_changes(struct engine *engine, struct replica_id id);       /* an operation is about to run */
+void engine_standing_learn(struct engine *engine, struct replica_id id);         /* it is divided */
+void engine_standings_review(struct engine *engine);                             /* before a commit */
 
 /* behind.c: rows on their way to the store, in the engine's thread. */
 enum behind_found {

@@ -38,7 +38,8 @@ struct glue_gather *glue_gather_new(const struct glue_gather_options *options, s
 	gather->places = glue_places_new();
 	gather->sources = calloc(options->sites_count, sizeof(*gather->sources));
 	gather->lacks = calloc(options->sites_count, sizeof(*gather->lacks));
-	CHECK(gather->sources && gather->lacks);
+	gather->unfit = calloc(options->sites_count, sizeof(*gather->unfit));
+	CHECK(gather->sources && gather->lacks && gather->unfit);
 	gather->shown.hash_key = gather->parts.hash_key = options->hash_key;
 	for (uint32_t i = 0; i < options->sites_count; i++)
 		glue_json_init(&gather->sources[i].json, false);
@@ -64,6 +65,7 @@ void glue_gather_free(struct glue_gather *gather)
 		source_free(&gather->sources[i]);
 	free(gather->sources);
 	free(gather->lacks);
+	free(gather->unfit);
 	gather_shown_free(&gather->shown);
 	gather_parts_free(&gather->parts);
 	buf_free(&gather->after);
@@ -171,7 +173,8 @@ static void keep_part(struct glue_gather *gather, struct gather_source *source, 
 	struct gather_part part = {.site = (uint32_t)(source - gather->sources),
 	                           .prime = source->mark.kind == GATHER_PRIME_PART,
 	                           .lead = buf_str(&source->lead),
-	                           .text = str_make(text.at + rest, text.length - rest)};
+	                           .text = str_make(text.at + rest, text.length - rest),
+	                           .says = str_make(source->mark.says, source->mark.says_bytes)};
 	if (gather_parts_keep(&gather->parts, source->mark.id, &part))
 		return;
 	err_set(&source->err, ERR_LIMIT, "the list has more than %d parts of divided resources, or %d bytes of them",
@@ -205,10 +208,12 @@ static void pass(struct glue_gather *gather, struct gather_source *source, struc
 
 /* ---- What is divided --------------------------------------------------------------------------------------------- */
 
-static void note_lack(struct glue_gather *gather, uint32_t site, const struct err *why)
+static void note_lack(struct glue_gather *gather, uint32_t site, const struct err *why, const char *unfit)
 {
-	if (gather->lacks[site].code == 0)
-		gather->lacks[site] = *why;
+	if (gather->lacks[site].code != 0)
+		return;
+	gather->lacks[site] = *why;
+	gather->unfit[site] = unfit;
 }
 
 /* Sites that should have had a part, and say nothing of it. Of one that has failed that is told already. */
@@ -226,7 +231,7 @@ static void look_for_missing(struct glue_gather *gather, const struct gather_who
 		if (!expected[i] || gather->sources[i].stage == GATHER_FAILED)
 			continue;
 		err_set(&why, ERR_NOT_FOUND, "its list has no part of a resource that is divided over it");
-		note_lack(gather, i, &why);
+		note_lack(gather, i, &why, NULL);
 	}
 }
 
@@ -237,8 +242,9 @@ static void show_whole(struct glue_gather *gather, struct gather_whole *whole, s
 	struct err err = {0};
 	bool made = policy->combine(policy->context, whole->parts, whole->count, &combined, &err);
 	for (uint32_t i = 0; i < whole->count; i++)
-		if (!made || whole->parts[i].left_out)
-			note_lack(gather, whole->parts[i].site, made ? &whole->parts[i].why : &err);
+		if (!made || whole->parts[i].left_out || whole->parts[i].unfit)
+			note_lack(gather, whole->parts[i].site, made ? &whole->parts[i].why : &err,
+			          made && !whole->parts[i].left_out ? whole->parts[i].unfit : NULL);
 	/* What it is made of is an object, and so is this. */
 	if (made && combined.length > 1) {
 		put_lead(gather, whole->lead, out);
@@ -590,8 +596,9 @@ bool glue_gather_has_more(const struct glue_gather *gather, uint32_t site)
 	return gather->sources[site].more;
 }
 
-int glue_gather_lacks(const struct glue_gather *gather, uint32_t site, struct str *text)
+int glue_gather_lacks(const struct glue_gather *gather, uint32_t site, struct str *text, const char **unfit)
 {
+	*unfit = gather->unfit[site];
 	*text = str_of(gather->lacks[site].text);
 	return gather->lacks[site].code;
 }

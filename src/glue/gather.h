@@ -19,7 +19,7 @@
  *
  * Marks: an agent that is asked to inserts `"cheops-replica":"<meta-id>"` as the first member of each element that is a replica
  * (glue_splicer_mark()); here it is taken out again. Of what is divided, each site has a part, and the mark says so: `<meta-id>;prime` at the
- * prime, `<meta-id>;part` at the others. The parts of one resource are kept until all sites are through, and then become one element, at the
+ * prime, `<meta-id>;part` at the others, then perhaps `;` and what else that site says of it. The parts of one resource are kept until all sites are through, and then become one element, at the
  * end of the array. How, is the caller's business (struct glue_gather_policy).
  *
  * Memory: a window per site, one element, what stands around the array, 16 bytes for each replica that was shown, and the parts of what is
@@ -58,8 +58,11 @@ enum { GLUE_GATHER_ID_BYTES = 16 }; /* of a meta-id */
 struct glue_gather_part {
 	uint32_t site;
 	struct str text;
-	bool left_out; /* set by the caller: nothing could be made of it, */
+	struct str says; /* behind the mark: "" where there is nothing */
+	bool left_out;   /* set by the caller: nothing could be made of it, */
 	struct err why;
+	const char
+		*unfit; /* or it is in it, and is not what it should be: for that reason, a word; `why` has more. NULL: it is */
 };
 
 /* What the caller knows of replicated resources. Functions may be NULL. */
@@ -113,9 +116,9 @@ uint32_t glue_gather_turn(const struct glue_gather *gather);
 
 /* What became of a site; the text says what was found, where that is more than its name. */
 enum glue_gather_fault glue_gather_fault(const struct glue_gather *gather, uint32_t site, struct str *text);
-/* Its list is whole, but a part of something divided was not in it (ERR_NOT_FOUND), or nothing could be made of it; 0: neither. Known when
- * all was passed on. */
-int glue_gather_lacks(const struct glue_gather *gather, uint32_t site, struct str *text);
+/* Its list is whole, but a part of something divided was not in it (ERR_NOT_FOUND), or nothing could be made of it, or it is unfit; 0: neither.
+ * Known when all was passed on. `unfit`: why; NULL: it is none. */
+int glue_gather_lacks(const struct glue_gather *gather, uint32_t site, struct str *text, const char **unfit);
 /* It said that there is another page. */
 bool glue_gather_has_more(const struct glue_gather *gather, uint32_t site);
 

@@ -10,8 +10,12 @@
 
 enum gather_mark_kind { GATHER_UNMARKED, GATHER_REPLICA, GATHER_PART, GATHER_PRIME_PART };
 
+enum { GATHER_SAYS_BYTES = 96 }; /* of a part; more is not read */
+
 struct gather_mark {
 	enum gather_mark_kind kind;
+	char says[GATHER_SAYS_BYTES]; /* of a part: what stands behind that */
+	uint8_t says_bytes;
 	unsigned char id[GLUE_GATHER_ID_BYTES];
 };
 
@@ -39,6 +43,7 @@ struct gather_part {
 	bool prime;
 	struct str lead; /* what stands before it */
 	struct str text; /* behind its brace and mark */
+	struct str says;
 };
 
 struct gather_kept; /* one part, */
@@ -141,6 +146,7 @@ struct glue_gather {
 	struct gather_shown shown;
 	struct gather_parts parts; /* of what is divided, until all sites are through */
 	struct err *lacks;         /* by site: why a part of it is missing; code 0: none is */
+	const char **unfit;        /* of each: why, where that is a lack of another kind */
 };
 
 void gather_fail(struct gather_source *source, enum glue_gather_fault fault);

@@ -11,7 +11,8 @@ struct gather_kept {
 	uint32_t site;
 	bool prime;
 	size_t at, length; /* in the text */
-	uint32_t next;     /* of the same resource, and one more; 0: none */
+	size_t says, says_length;
+	uint32_t next; /* of the same resource, and one more; 0: none */
 };
 
 struct gather_one {
@@ -75,7 +76,7 @@ static struct gather_one *one_of(struct gather_parts *parts, const unsigned char
 bool gather_parts_keep(struct gather_parts *parts, const unsigned char id[ID_BYTES], const struct gather_part *part)
 {
 	if (parts->kept_count == LIMIT_GATHER_PARTS ||
-	    parts->text.length + part->lead.length + part->text.length + 1 > LIMIT_GATHER_PARTS_BYTES)
+	    parts->text.length + part->lead.length + part->text.length + part->says.length + 1 > LIMIT_GATHER_PARTS_BYTES)
 		return false;
 	struct gather_one *one = one_of(parts, id, part->lead);
 	for (uint32_t i = one->first; i != 0; i = parts->kept[i - 1].next)
@@ -87,6 +88,8 @@ bool gather_parts_keep(struct gather_parts *parts, const unsigned char id[ID_BYT
 	*kept = (struct gather_kept){.site = part->site, .prime = part->prime, .length = part->text.length + 1};
 	kept->at = keep_text(parts, STR("{"));
 	keep_text(parts, part->text);
+	kept->says = keep_text(parts, part->says);
+	kept->says_length = part->says.length;
 	*(one->last ? &parts->kept[one->last - 1].next : &one->first) = parts->kept_count;
 	one->last = parts->kept_count;
 	return true;
@@ -105,8 +108,9 @@ bool gather_parts_take(struct gather_parts *parts, struct gather_whole *whole)
 		/* The sites come one after the other; only the prime's part has to get to the front. */
 		uint32_t at = kept->prime ? 0 : whole->count;
 		memmove(&whole->parts[at + 1], &whole->parts[at], (whole->count - at) * sizeof(whole->parts[0]));
-		whole->parts[at] =
-			(struct glue_gather_part){.site = kept->site, .text = str_make(parts->text.at + kept->at, kept->length)};
+		whole->parts[at] = (struct glue_gather_part){.site = kept->site,
+		                                             .text = str_make(parts->text.at + kept->at, kept->length),
+		                                             .says = str_make(parts->text.at + kept->says, kept->says_length)};
 		whole->count++;
 	}
 	return true;

@@ -31,9 +31,17 @@ void gather_mark_parse(struct str text, struct gather_mark *mark)
 	const char *semicolon = text.length > 0 ? memchr(text.at, ';', text.length) : NULL;
 	size_t length = semicolon ? (size_t)(semicolon - text.at) : text.length;
 	struct str says = str_make(text.at + length, text.length - length);
+	const char *more = says.length > 1 ? memchr(says.at + 1, ';', says.length - 1) : NULL;
 	mark->kind = GATHER_UNMARKED;
+	mark->says_bytes = 0;
 	if (!id_parse(str_make(text.at, length), mark->id))
 		return;
+	if (more) {
+		size_t rest = says.length - (size_t)(more + 1 - says.at);
+		says.length = (size_t)(more - says.at);
+		mark->says_bytes = (uint8_t)(rest <= GATHER_SAYS_BYTES ? rest : 0);
+		memcpy(mark->says, more + 1, mark->says_bytes);
+	}
 	mark->kind = str_equal(says, str_of(GLUE_GATHER_MARK_PRIME))  ? GATHER_PRIME_PART
 	             : str_equal(says, str_of(GLUE_GATHER_MARK_PART)) ? GATHER_PART
 	                                                              : GATHER_REPLICA;

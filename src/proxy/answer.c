@@ -185,6 +185,16 @@ static void drop_outcome(struct http_head *head)
 		said->dropped = true;
 }
 
+/* Of which operations the part is that is read. */
+static void put_standing(struct proxy_exchange *exchange, struct buf *out)
+{
+	struct cross_standing standing =
+		engine_standing(exchange->proxy->shared->engine, exchange->resource->found.id, exchange->asked_at);
+	buf_put(out, STR("Cheops-Gather: part;"));
+	cross_standing_put(&standing, out);
+	buf_put(out, STR("\r\n"));
+}
+
 /* What another agent, that puts the answer together with others, has to know of it; and nobody else. */
 static void put_gathered(struct proxy_exchange *exchange, struct http_head *head, struct buf *out)
 {
@@ -199,6 +209,8 @@ static void put_gathered(struct proxy_exchange *exchange, struct http_head *head
 		buf_put(out, STR("Cheops-Gather: marks\r\n"));
 	else if (replica && resource->effect == GLUE_READ && resource->found.span != REPLICA_DIVIDED)
 		buf_put(out, STR("Cheops-Gather: replica\r\n"));
+	else if (replica && resource->effect == GLUE_READ)
+		put_standing(exchange, out);
 }
 
 /* The answer of this site alone, where others have something to say as well. */

@@ -4,14 +4,19 @@
  *   1. The request names what is divided, by its meta-id or a name that users chose, and no site.
  *   2. All of its sites are asked at once, the prime first in line, as with `&` (gather.c). Each answers with its own part.
  *   3. cross_combine() makes one body of them, by the rules of the description; the head is that of the first site that is in it.
+ *   4. Each part comes with its standing, the operations that its site has carried out. Are they all the same, it is the whole.
  *
  * What goes wrong:
  *   a site does not answer, answers with 4xx or 5xx,     the answer is without it, and says so: `Cheops-Partial`
  *   or with something of which nothing can be made
+ *   a change has not reached all sites                   what they have is put together, and those that are behind are named
+ *   a site was forced out, or removed, with its part     that site is named, until it is divided anew
  *   a sum does not fit into 64 bits                      a problem; no number is made up
  *   none answers                                         as with `&`
  */
 #include "proxy/gather.h"
+
+#include <stdio.h>
 
 /* ---- Rules ------------------------------------------------------------------------------------------------------- */
 
@@ -138,14 +143,16 @@ int proxy_divide_read(struct proxy_exchange *exchange)
 	const struct site_snapshot *sites = exchange->proxy->mesh->sites;
 	site_id members[LIMIT_REPLICA_MEMBERS];
 	uint32_t count = engine_members(exchange->proxy->shared->engine, found->id, members), unknown = 0;
+	uint64_t sites_digest = cross_sites_digest(members, count);
 	struct scope_step root = {.op = SCOPE_ALL_OF};
 	const struct scope_step *of[LIMIT_REPLICA_MEMBERS];
 	root.of = of;
 	for (int prime = 1; prime >= 0; prime--) {
 		for (uint32_t i = 0; i < count; i++) {
-			if ((members[i] == found->prime) != prime || site_snapshot_is_removed(sites, members[i]))
+			if ((members[i] == found->prime) != prime)
 				continue;
-			uint32_t place = site_snapshot_find(sites, members[i]);
+			uint32_t place =
+				site_snapshot_is_removed(sites, members[i]) ? SCOPE_NO_INDEX : site_snapshot_find(sites, members[i]);
 			unknown += place == SCOPE_NO_INDEX;
 			if (place == SCOPE_NO_INDEX)
 				continue;
@@ -161,7 +168,58 @@ int proxy_divide_read(struct proxy_exchange *exchange)
 		return -1;
 	exchange->trial->gather->divided = true;
 	exchange->trial->gather->unknown = unknown;
+	exchange->trial->gather->sites = sites_digest;
 	return 0;
+}
+
+struct cross_standing proxy_divide_standing(const struct proxy_attempt *attempt, struct str says)
+{
+	static const struct str part = STR_INIT("part;");
+	const struct proxy_exchange *exchange = attempt->exchange;
+	if (!attempt->peer)
+		return engine_standing(exchange->proxy->shared->engine, exchange->resource->found.id, exchange->asked_at);
+	if (says.length <= part.length || memcmp(says.at, part.at, part.length) != 0)
+		return (struct cross_standing){0};
+	return cross_standing_parse(str_make(says.at + part.length, says.length - part.length));
+}
+
+/* Of a site that went away with its part. */
+static void put_lost(struct proxy_exchange *exchange, site_id lost, struct buf *out)
+{
+	const struct site_snapshot *sites = exchange->proxy->mesh->sites;
+	uint32_t place = site_snapshot_find(sites, lost);
+	char hex[17];
+	snprintf(hex, sizeof(hex), "%016llx", (unsigned long long)lost);
+	proxy_put_quoted(out, place == SCOPE_NO_INDEX ? str_of(hex) : sites->places[place].name);
+	buf_put(out, STR(";reason=lost"));
+}
+
+/* Those that are in it, and not of the same whole as the others, are told of like those that are missing. */
+static void judge_parts(struct proxy_exchange *exchange, const struct cross_part *parts, struct buf *fields)
+{
+	struct proxy_gather *gather = exchange->trial->gather;
+	struct cross_standing standings[LIMIT_GATHER_SITES];
+	enum cross_verdict verdicts[LIMIT_GATHER_SITES];
+	uint32_t numbers[LIMIT_GATHER_SITES], count = 0;
+	site_id lost = 0;
+	for (uint32_t i = 0; i < gather->count && i < LIMIT_GATHER_SITES; i++) {
+		if (parts[i].missing || parts[i].left_out)
+			continue;
+		standings[count] = gather->parts[i].standing;
+		lost = lost ? lost : standings[count].lost;
+		numbers[count++] = i;
+	}
+	cross_standings_compare(standings, count, &gather->sites, verdicts);
+	for (uint32_t i = 0; i < count; i++) {
+		gather->parts[numbers[i]].reason = cross_verdict_reason(verdicts[i]);
+		if (gather->parts[numbers[i]].reason)
+			gather->parts[numbers[i]].details = str_of(cross_verdict_phrase(verdicts[i]));
+	}
+	if (!lost)
+		return;
+	buf_put(fields, STR("Cheops-Partial: "));
+	put_lost(exchange, lost, fields);
+	buf_put(fields, STR("\r\n"));
 }
 
 static void refuse_parts(struct proxy_exchange *exchange, const struct err *err)
@@ -217,7 +275,10 @@ void proxy_divide_respond(struct proxy_exchange *exchange)
 	} else {
 		const struct proxy_part *base = &gather->parts[combined.base];
 		buf_put(&fields, base->fields);
-		bool partial = proxy_put_partial(exchange, &fields);
+		size_t before = fields.length;
+		judge_parts(exchange, parts, &fields);
+		bool partial = fields.length > before;
+		partial |= proxy_put_partial(exchange, &fields);
 		for (uint32_t i = 0; i < gather->unknown; i++)
 			buf_put(&fields, STR("Cheops-Partial: \"?\";reason=destination_not_found\r\n"));
 		if (partial || gather->unknown > 0)

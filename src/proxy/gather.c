@@ -261,6 +261,8 @@ void proxy_gather_head(struct proxy_attempt *attempt, struct http_head *head)
 	part->content_type = value_of(exchange, head, STR("content-type"));
 	part->coding = value_of(exchange, head, STR("content-encoding"));
 	part->more = links_on(head);
+	if (gather->divided)
+		part->standing = proxy_divide_standing(attempt, says);
 	bool local_marks = gather->lists;
 	if (!attempt->peer && exchange->resource)
 		part->splicer = proxy_splicer_new(exchange, head, &local_marks);
@@ -440,8 +442,9 @@ const char *proxy_part_missing(const struct proxy_exchange *exchange, uint32_t n
 	bool own = gather->ours && part->candidate->place == PROXY_HERE;
 	if (!own && (part->more || glue_gather_has_more(gather->merger, number)))
 		return "more-pages";
-	int lacks = glue_gather_lacks(gather->merger, number, details);
-	return lacks == ERR_NOT_FOUND ? "part" : lacks ? "not-combined" : NULL;
+	const char *unfit;
+	int lacks = glue_gather_lacks(gather->merger, number, details, &unfit);
+	return unfit ? unfit : lacks == ERR_NOT_FOUND ? "part" : lacks ? "not-combined" : NULL;
 }
 
 /* ---- Going on ---------------------------------------------------------------------------------------------------- */
@@ -473,6 +476,7 @@ static void launch_all(struct proxy_exchange *exchange)
 	struct proxy_gather *gather = exchange->trial->gather;
 	uint32_t down = 0;
 	gather->launched = true;
+	exchange->asked_at = engine_standing_now(exchange->proxy->shared->engine);
 	make_merger(exchange);
 	for (uint32_t i = 0; i < gather->count; i++) {
 		struct proxy_candidate *candidate = gather->parts[i].candidate;

@@ -4,6 +4,7 @@
 
 #include "proxy/proxy_int.h"
 
+#include "cross/cross.h"
 #include "glue/gather.h"
 
 /* What one site has to say. */
@@ -22,8 +23,9 @@ struct proxy_part {
 	struct str fields;  /* and what of its fields may be passed on */
 	struct str content_type;
 	struct str coding;
-	struct buf body;              /* of what is no list */
-	struct glue_splicer *splicer; /* of the local one */
+	struct cross_standing standing; /* of an item that is divided */
+	struct buf body;                /* of what is no list */
+	struct glue_splicer *splicer;   /* of the local one */
 	struct buf spliced;
 };
 
@@ -40,6 +42,7 @@ struct proxy_gather {
 	bool trailers; /* the client takes them */
 	size_t body_bytes;
 	uint32_t unknown; /* sites of what is divided that nobody knows here */
+	uint64_t sites;   /* a digest of all that have parts of it: cross_sites_digest() */
 	struct str *names;
 	struct glue_gather *merger;
 	const struct cross_rule *rules; /* for what is divided */
@@ -87,7 +90,9 @@ bool proxy_gather_own_failed(struct proxy_exchange *exchange);
 /* The same, where only its body shows that it is no list. True: it is asked again, alone. */
 bool proxy_gather_own_odd(struct proxy_exchange *exchange);
 
-/* divide.c: all that will come of the parts is there. */
+/* divide.c: what one says of its part, an item. */
+struct cross_standing proxy_divide_standing(const struct proxy_attempt *attempt, struct str says);
+/* All that will come of the parts is there. */
 void proxy_divide_respond(struct proxy_exchange *exchange);
 
 /* gather_answer.c: what is told of it. */

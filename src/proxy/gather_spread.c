@@ -76,12 +76,51 @@ static bool knows(void *context, const unsigned char bytes[GLUE_GATHER_ID_BYTES]
 static void expects(void *context, const unsigned char bytes[GLUE_GATHER_ID_BYTES], bool expected[LIMIT_GATHER_SITES])
 {
 	const struct proxy_exchange *exchange = context;
+	struct proxy_gather *gather = exchange->trial->gather;
+	site_id members[LIMIT_REPLICA_MEMBERS], asked[LIMIT_REPLICA_MEMBERS];
+	uint32_t count = engine_members(exchange->proxy->shared->engine, id_of(bytes), members), asked_count = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		bool known = false;
+		for (uint32_t k = 0; k < gather->count && k < LIMIT_GATHER_SITES; k++) {
+			bool is = gather->parts[k].candidate->id == members[i];
+			expected[k] |= is;
+			known |= is;
+		}
+		if (known)
+			asked[asked_count++] = members[i];
+	}
+	gather->sites = cross_sites_digest(asked, asked_count); /* for combine(), which is next */
+}
+
+static const char *say_lost(struct proxy_exchange *exchange, site_id lost, struct err *why)
+{
+	const struct site_snapshot *sites = exchange->proxy->mesh->sites;
+	uint32_t place = site_snapshot_find(sites, lost);
+	if (place == SCOPE_NO_INDEX)
+		err_set(why, ERR_NOT_FOUND, "a site that was removed took its part along");
+	else
+		err_set(why, ERR_NOT_FOUND, "%.*s was forced out, and took its part along", STR_FMT(sites->places[place].name));
+	return "lost";
+}
+
+/* A list of this site is to have all parts; with `&` users say whose they want. */
+static void judge_parts(struct proxy_exchange *exchange, struct glue_gather_part *parts, uint32_t count)
+{
 	const struct proxy_gather *gather = exchange->trial->gather;
-	site_id members[LIMIT_REPLICA_MEMBERS];
-	uint32_t count = engine_members(exchange->proxy->shared->engine, id_of(bytes), members);
+	struct cross_standing standings[LIMIT_GATHER_SITES];
+	enum cross_verdict verdicts[LIMIT_GATHER_SITES];
 	for (uint32_t i = 0; i < count; i++)
-		for (uint32_t k = 0; k < gather->count && k < LIMIT_GATHER_SITES; k++)
-			expected[k] |= gather->parts[k].candidate->id == members[i];
+		standings[i] = cross_standing_parse(parts[i].says);
+	cross_standings_compare(standings, count, gather->ours ? &gather->sites : NULL, verdicts);
+	for (uint32_t i = 0; i < count; i++) {
+		if (parts[i].left_out)
+			continue;
+		parts[i].unfit = cross_verdict_reason(verdicts[i]);
+		if (parts[i].unfit)
+			err_set(&parts[i].why, ERR_UNAVAILABLE, "%s", cross_verdict_phrase(verdicts[i]));
+		else if (standings[i].lost)
+			parts[i].unfit = say_lost(exchange, standings[i].lost, &parts[i].why);
+	}
 }
 
 static bool combine(void *context, struct glue_gather_part *parts, uint32_t count, struct buf *out, struct err *err)
@@ -99,6 +138,7 @@ static bool combine(void *context, struct glue_gather_part *parts, uint32_t coun
 		parts[i].left_out = sides[i].left_out;
 		parts[i].why = sides[i].why;
 	}
+	judge_parts(exchange, parts, count);
 	return true;
 }
 

@@ -89,6 +89,8 @@ int proxy_hop_check(struct proxy_exchange *exchange, struct http_head *head)
 		return refuse_header(exchange, field != NULL);
 	exchange->hops = hop.hops;
 	exchange->gathered = hop.gather;
+	if (hop.gather && exchange->proxy->shared->engine)
+		exchange->asked_at = engine_standing_now(exchange->proxy->shared->engine);
 	field->dropped = true;
 	proxy_count(&exchange->proxy->counters.from_peers, 1);
 	if (exchange->hops > PROXY_HOPS_MOST) {

@@ -459,8 +459,12 @@ static void put_mark(void *context, const struct glue_place *place, struct str w
 	if (!known)
 		return;
 	replica_id_put(found.id, mark);
-	if (found.span == REPLICA_DIVIDED)
-		buf_put(mark, str_of(found.prime == resource->here ? GLUE_GATHER_MARK_PRIME : GLUE_GATHER_MARK_PART));
+	if (found.span != REPLICA_DIVIDED)
+		return;
+	struct cross_standing standing = engine_standing(resource->to_meta.engine, found.id, resource->since);
+	buf_put(mark, str_of(found.prime == resource->here ? GLUE_GATHER_MARK_PRIME : GLUE_GATHER_MARK_PART));
+	buf_put_char(mark, ';');
+	cross_standing_put(&standing, mark);
 }
 
 struct glue_splicer *proxy_splicer_new(struct proxy_exchange *exchange, const struct http_head *head, bool *marks)
@@ -482,6 +486,7 @@ struct glue_splicer *proxy_splicer_new(struct proxy_exchange *exchange, const st
 		wanted && engine_spread(engine, exchange->service->name, resource->name.type, &spread) && spread.divided;
 	resource->to_meta = (struct engine_to_meta){engine, resource->name};
 	resource->here = exchange->proxy->mesh->sites->places[PROXY_HERE].id;
+	resource->since = exchange->asked_at;
 	struct glue_replacer meta = chosen ? (struct glue_replacer){NULL, leave_id} : engine_to_meta(&resource->to_meta);
 	struct glue_splicer *splicer = glue_splicer_new(places, &meta);
 	/* Where ids are replaced by meta-ids, and nothing is divided, these are the marks. */

@@ -240,6 +240,44 @@ int replica_look_op(struct replica *replica, struct arena *arena, struct replica
 	return 0;
 }
 
+/* ---- How far this site has come --------------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t digest, uint64_t value)
+{
+	uint64_t z = digest ^ (value + UINT64_C(0x9e3779b97f4a7c15));
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+int replica_standing(struct replica *replica, struct replica_id id, struct replica_standing *standing)
+{
+	struct replicant *r;
+	int code = replicant_resolve(replica, id, &r);
+	if (code == 0 && (r->kind != REPLICANT_LIVE || !own_report(r)->created))
+		code = ERR_NOT_FOUND;
+	if (code != 0)
+		return code;
+	const struct report *own = own_report(r);
+	bool reads = r->task.what == TASK_NONE || r->task.what == TASK_STATE || r->task.what == TASK_COPY;
+	uint32_t order[LIMIT_REPLICA_MEMBERS];
+	*standing = (struct replica_standing){
+		.settled = !r->redo && !own->stuck && vector_equal(own->settled, r->known, r->members_count),
+		.quiet = reads && !r->unsure,
+		.lacks = own->lacking || own->foreign || r->withheld_count > 0 || lane_lacks(r, false)};
+	members_by_id(r, order);
+	for (uint32_t k = 0; k < r->members_count; k++) {
+		uint32_t i = order[k], number = own->settled[i];
+		if (!r->members[i].removed)
+			standing->members[standing->members_count++] = r->members[i].site;
+		if (number > 0)
+			standing->digest = mix(mix(standing->digest, r->members[i].site), number);
+		standing->operations += number;
+	}
+	replicants_trim(replica);
+	return 0;
+}
+
 /* ---- Sessions: "META-ID", then ":SITE.NUMBER" of each member whose operations this site has handled ---------------------------- */
 
 void replica_session_put(struct replica *replica, struct replica_id id, struct buf *out)

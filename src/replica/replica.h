@@ -531,6 +531,20 @@ struct replica_spread {
  * costs a look at a few bytes. */
 bool replica_spread_parse(struct str row, site_id self, struct replica_spread *spread, struct buf *prefix);
 
+/* What this site has carried out of it, and whether it has what that gives. */
+struct replica_standing {
+	bool settled;        /* all that is known here is carried out, in its order, */
+	bool quiet;          /* and nothing that changes it is at the service */
+	bool lacks;          /* one of these, that counts, was refused here or is in doubt */
+	uint64_t operations; /* settled: how many, */
+	uint64_t digest;     /* and which; the same at two sites that have settled the same */
+	site_id members[LIMIT_REPLICA_MEMBERS];
+	uint32_t members_count;
+};
+
+/* ERR_NOT_FOUND: it is not known here, or was deleted. */
+int replica_standing(struct replica *replica, struct replica_id id, struct replica_standing *standing);
+
 /* Has this site settled what a session had seen? (`Cheops-Session`) */
 void replica_session_put(struct replica *replica, struct replica_id id, struct buf *out);
 bool replica_session_met(struct replica *replica, struct str session);

@@ -33,6 +33,14 @@ def whole(site, path, field="size"):
     return None if answer.status != 200 or answer.header("Cheops-Partial") else answer.json[field]
 
 
+def wait_lost(site, path, value):
+    """It is read without a part that is gone for good, and says so."""
+    def is_told():
+        answer = site.ask("GET", path)
+        return answer.status == 200 and answer.json["size"] == value and ";reason=lost" in (answer.header("Cheops-Partial") or "")
+    wait_for(is_told, f"{path} to be {value}, without a part that is lost, at {site.name}")
+
+
 def wait_whole(site, path, value, field="size"):
     wait_for(lambda: whole(site, path, field) == value, f"{field} of {path} to be {value} at {site.name}")
 
@@ -131,7 +139,10 @@ def test_a_site_is_away(lab, replicant):
         assert lab.parts("away") == [3, 3, 3, None]
         # It is given up: its part is gone, and the others go on.
         replicant("drop", meta_id(path), "Site3", "--force")
-        wait_whole(lab[1], path, 6)
+        wait_lost(lab[1], path, 6)
+        wait_lost(lab[2], path, 6)
+        assert '"Site3";reason=lost' in lab[2].ask("GET", path).header("Cheops-Partial")
+        wait_for(lambda: ";reason=lost" in (lab[2].ask("GET", "/pools").header("Cheops-Partial") or ""), "the list to say so")
         assert lab[1].ask("PATCH", path, {"size": 12}, Prefer="wait=60").status == 200
         wait_for(lambda: lab.parts("away")[:2] == [6, 6], "all of it at those that are left")
     finally:
@@ -246,7 +257,7 @@ def test_a_site_is_removed_from_the_mesh(cheops, tmp_path):
         lab[3].kill()
         result = cheops("site", "remove", "Site3", "--yes", "--api", lab[1].config["api"])
         assert result.status == 0, result
-        wait_whole(lab[2], path, 6)
+        wait_lost(lab[2], path, 6)
         assert lab[2].ask("PATCH", path, {"size": 12}, Prefer="wait=60").status == 200
         wait_for(lambda: lab.parts("left")[:2] == [6, 6], "all of it at those that are left")
         wait_whole(lab[1], path, 12)

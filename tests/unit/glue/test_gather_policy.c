@@ -24,6 +24,7 @@ struct scene {
 	bool expects;          /* all sites should have a part of all */
 	const char *faults[3]; /* by name; NULL: ok */
 	int lacks[3];
+	const char *unfit[3];
 };
 
 /* B is not known here. */
@@ -51,6 +52,10 @@ static bool combine(void *context, struct glue_gather_part *parts, uint32_t coun
 			parts[i].left_out = true;
 			err_set(&parts[i].why, ERR_INVALID, "it is bad");
 			continue;
+		}
+		if (str_equal(parts[i].says, STR("late"))) {
+			parts[i].unfit = "behind";
+			err_set(&parts[i].why, ERR_UNAVAILABLE, "it is late");
 		}
 		buf_put(out, shown++ ? STR(",") : STR(""));
 		buf_put(out, parts[i].text);
@@ -93,10 +98,12 @@ static void gather(const struct scene *scene, size_t piece, struct buf *out)
 	assert_int_equal(glue_gather_turn(gather), 3);
 	for (uint32_t i = 0; i < 3; i++) {
 		struct str text;
+		const char *unfit;
 		assert_string_equal(glue_gather_fault_name(glue_gather_fault(gather, i, &text)),
 		                    scene->faults[i] ? scene->faults[i] : "ok");
-		assert_int_equal(glue_gather_lacks(gather, i, &text), scene->lacks[i]);
+		assert_int_equal(glue_gather_lacks(gather, i, &text, &unfit), scene->lacks[i]);
 		assert_int_equal(text.length > 0, scene->lacks[i] != 0);
+		assert_string_equal(unfit ? unfit : "", scene->unfit[i] ? scene->unfit[i] : "");
 	}
 	glue_gather_free(gather);
 }
@@ -127,6 +134,12 @@ static const struct scene scenes[] = {
                "{\"l\":[{\"cheops-replica\":\";part\"},{\"cheops-replica\":\"x;prime\"}]}"},
      .only = {false, true, true},
      .expected = "{\"l\":[1]}"},
+	/* what a site says of its part reaches who puts them together, and an unfit one is in it and told of */
+	{.texts = {"{\"l\":[{" REPLICA(A ";prime;early") ",\"x\":1}]}", "{\"l\":[{" REPLICA(A ";part;late") ",\"x\":2}]}",
+               "{\"l\":[{" REPLICA(A ";part;") ",\"x\":3}]}"},
+     .expected = "{\"l\":[{\"of\":[{\"x\":1},{\"x\":2},{\"x\":3}]}]}",
+     .lacks = {0, ERR_UNAVAILABLE, 0},
+     .unfit = {NULL, "behind", NULL}},
 	/* parts become one, the prime's first, at the end */
 	{.texts = {"{\"l\":[{" REPLICA(A ";part") ",\"x\":1},{\"x\":2}]}", "{\"l\":[{" REPLICA(A ";part") ",\"x\":3}]}",
                "{\"l\":[ {" REPLICA(A ";prime") ", \"x\":4}, 5]}"},
