@@ -56,14 +56,13 @@ static int read_instances(struct config_load *load, const struct yaml_entry *ent
 /* ---- How the scope follows -------------------------------------------------------------------------------------- */
 
 #define CARRY_ACCEPTED                                                                                                 \
-	"accepted are `header`, `baggage`, `traceparent`, `request-id:HEADER`, `request-id:HEADER:PREFIX` and "            \
-	"`append:HEADER`"
+	"accepted are `header`, `baggage`, `traceparent`, `request-id:HEADER`, `request-id:HEADER:PREFIX`, "               \
+	"`append:HEADER` and `osprofiler:FILE`"
 
-static const char *const carry_words[] = {[PROXY_CARRY_HEADER] = "header",
-                                          [PROXY_CARRY_BAGGAGE] = "baggage",
-                                          [PROXY_CARRY_TRACEPARENT] = "traceparent",
-                                          [PROXY_CARRY_REQUEST_ID] = "request-id",
-                                          [PROXY_CARRY_APPEND] = "append"};
+static const char *const carry_words[] = {
+	[PROXY_CARRY_HEADER] = "header",           [PROXY_CARRY_BAGGAGE] = "baggage",
+	[PROXY_CARRY_TRACEPARENT] = "traceparent", [PROXY_CARRY_REQUEST_ID] = "request-id",
+	[PROXY_CARRY_APPEND] = "append",           [PROXY_CARRY_OSPROFILER] = "osprofiler"};
 enum { CARRY_WORDS = sizeof(carry_words) / sizeof(carry_words[0]) };
 
 /* Takes what stands before the next colon, and that colon. */
@@ -144,6 +143,63 @@ static int check_header(struct config_load *load, const struct config_value *val
 	return 0;
 }
 
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* As OpenStack's services have them: separated by commas, with white space that does not count. False: there are too many. */
+static bool split_keys(struct config_load *load, struct str text, struct str keys[LIMIT_AGENT_KEYS], uint32_t *count)
+{
+	*count = 0;
+	while (text.length > 0) {
+		const char *comma = memchr(text.at, ',', text.length);
+		struct str key = str_make(text.at, comma != NULL ? (size_t)(comma - text.at) : text.length);
+		size_t taken = key.length + (comma != NULL);
+		text = str_make(text.at + taken, text.length - taken);
+		while (key.length > 0 && is_blank(key.at[0]))
+			key = str_make(key.at + 1, key.length - 1);
+		while (key.length > 0 && is_blank(key.at[key.length - 1]))
+			key.length--;
+		if (key.length == 0)
+			continue;
+		if (*count == LIMIT_AGENT_KEYS)
+			return false;
+		keys[(*count)++] = config_copy(load, key);
+	}
+	return true;
+}
+
+static int read_keys(struct config_load *load, const struct config_value *value, struct str path,
+                     struct proxy_keys *keys)
+{
+	struct buf text = {0};
+	struct err err = {0};
+	if (path.length == 0)
+		return config_value_fail(load, value, ERR_INVALID,
+		                         " is " TEXT_NAME_FMT
+		                         "; after `osprofiler:` comes the path of a file with the keys of the "
+		                         "service (`hmac_keys`), as in `osprofiler:osprofiler.keys`",
+		                         TEXT_NAME(value->text));
+	int code = load->around->read(config_path(load, path), true, LIMIT_AGENT_SECRET_BYTES + 1, &text, &err);
+	if (code != 0)
+		code = config_value_fail(load, value, code, ": %s", err.text);
+	struct str *found = arena_array(&load->config->arena, struct str, LIMIT_AGENT_KEYS);
+	bool fits =
+		code == 0 && text.length <= LIMIT_AGENT_SECRET_BYTES && split_keys(load, buf_str(&text), found, &keys->count);
+	if (code == 0 && (!fits || keys->count == 0))
+		code = config_value_fail(
+			load, value, ERR_INVALID,
+			" names a file that has to have 1 to %d keys, separated by commas, of %d bytes together: those "
+			"of the service, as `hmac_keys` in its configuration",
+			LIMIT_AGENT_KEYS, LIMIT_AGENT_SECRET_BYTES);
+	keys->at = found;
+	if (text.at)
+		explicit_bzero(text.at, text.capacity);
+	buf_free(&text);
+	return code;
+}
+
 static int parse_carry(struct config_load *load, const struct config_value *value, struct proxy_carry *carry)
 {
 	struct str rest = value->text, word = next_part(&rest);
@@ -152,7 +208,7 @@ static int parse_carry(struct config_load *load, const struct config_value *valu
 	uint32_t kind = 0;
 	while (kind < CARRY_WORDS && !str_equal(word, str_of(carry_words[kind])))
 		kind++;
-	bool named = kind == PROXY_CARRY_REQUEST_ID || kind == PROXY_CARRY_APPEND;
+	bool named = kind == PROXY_CARRY_REQUEST_ID || kind == PROXY_CARRY_APPEND || kind == PROXY_CARRY_OSPROFILER;
 	if (kind == CARRY_WORDS || (!named && word.length < value->text.length)) {
 		suggest_start(&suggest, word);
 		for (uint32_t i = 0; i < CARRY_WORDS; i++)
@@ -163,6 +219,8 @@ static int parse_carry(struct config_load *load, const struct config_value *valu
 	*carry = (struct proxy_carry){.kind = kind, .header = STR(""), .prefix = STR("")};
 	if (!named)
 		return 0;
+	if (kind == PROXY_CARRY_OSPROFILER)
+		return read_keys(load, value, rest, &carry->keys);
 	carry->header = kind == PROXY_CARRY_APPEND ? rest : next_part(&rest);
 	carry->prefix = kind == PROXY_CARRY_APPEND ? STR("") : rest;
 	int code = check_header(load, value, carry);

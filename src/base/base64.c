@@ -7,6 +7,7 @@
 static const char digits[][65] = {
 	[BASE64_STANDARD] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
 	[BASE64_URL] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
+	[BASE64_URL_PADDED] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
 };
 
 void base64_encode(struct buf *out, enum base64_alphabet alphabet, struct str bytes)
@@ -17,7 +18,7 @@ void base64_encode(struct buf *out, enum base64_alphabet alphabet, struct str by
 		uint32_t group = (uint32_t)at[0] << 16 | (take > 1 ? (uint32_t)at[1] << 8 : 0) | (take > 2 ? at[2] : 0u);
 		for (unsigned digit = 0; digit <= take; digit++)
 			buf_put_char(out, digits[alphabet][group >> (18 - 6 * digit) & 63]);
-		if (alphabet == BASE64_STANDARD)
+		if (alphabet != BASE64_URL)
 			buf_put_repeat(out, '=', 3 - take);
 		at += take;
 		left -= take;
@@ -44,7 +45,7 @@ bool base64_decode(enum base64_alphabet alphabet, struct str text, unsigned char
 {
 	uint32_t group = 0, bits = 0;
 	*length = 0;
-	if (alphabet == BASE64_STANDARD && !strip_padding(&text))
+	if (alphabet != BASE64_URL && !strip_padding(&text))
 		return false;
 	for (size_t i = 0; i < text.length; i++) {
 		int value = value_of(alphabet, text.at[i]);

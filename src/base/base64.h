@@ -12,6 +12,7 @@
 enum base64_alphabet {
 	BASE64_STANDARD, /* section 4: + and /, padded with = */
 	BASE64_URL,      /* section 5: - and _, not padded */
+	BASE64_URL_PADDED,
 };
 
 /* Room enough for what so many characters stand for. */

@@ -53,6 +53,9 @@ enum {
 	LIMIT_PROXY_RACERS = 8,                 /* attempts of one request at a time */
 	LIMIT_PROXY_TOLD_ATTEMPTS = 32,         /* listed in one answer */
 
+	/* what carries a scope */
+	LIMIT_PROXY_PROFILE_BYTES = 1 << 10, /* a trace of osprofiler, as its header has it */
+
 	/* answers of several sites put together */
 	LIMIT_GATHER_SITES = 64,
 	LIMIT_GATHER_WINDOW_BYTES =
@@ -190,7 +193,8 @@ enum {
 	LIMIT_AGENT_CREDENTIAL_BYTES = 8 << 10, /* of this agent, for a service */
 	LIMIT_AGENT_WEBHOOKS = 16,
 	LIMIT_AGENT_URL_BYTES = 1024,           /* of a webhook */
-	LIMIT_AGENT_SECRET_BYTES = 1024,        /* that webhooks are signed with */
+	LIMIT_AGENT_SECRET_BYTES = 1024,        /* that webhooks are signed with; all keys of osprofiler */
+	LIMIT_AGENT_KEYS = 8,                   /* of osprofiler */
 	LIMIT_AGENT_HEADER_BYTES = 64,          /* name of a header that carries a scope */
 	LIMIT_AGENT_PREFIX_BYTES = 32,          /* what stands before the UUID of a request id */
 	LIMIT_AGENT_TIMEOUT_S = 86400,          /* any of `timeouts` */

@@ -184,11 +184,11 @@ static bool is_carrier(struct str rest, bool prefix_too)
 	       (prefix.length == 0 || glue_is_token(prefix)) && prefix.length <= LIMIT_AGENT_PREFIX_BYTES;
 }
 
-/* As in the agent's configuration: a word, and for the last two the name of a header. */
+/* As in the agent's configuration: a word, and for the last two the name of a header. Keys are the agent's own to have. */
 static bool read_carry(struct glue_load *load, const struct yaml_entry *entry, struct str *carry)
 {
-	enum { ALONE = 3, REQUEST_ID = 4, WORDS = 5 };
-	static const char *const words[WORDS] = {"header", "baggage", "traceparent", "append", "request-id"};
+	enum { ALONE = 4, REQUEST_ID = 5, WORDS = 6 };
+	static const char *const words[WORDS] = {"header", "baggage", "traceparent", "osprofiler", "append", "request-id"};
 	if (!glue_name(load, entry, "how it carries a scope along, such as `header`", carry))
 		return false;
 	size_t length = 0;
@@ -202,7 +202,7 @@ static bool read_carry(struct glue_load *load, const struct yaml_entry *entry, s
 	}
 	glue_complain(load, ERR_INVALID, entry->value->start_mark,
 	              "`carry` has " TEXT_NAME_FMT
-	              "; accepted are `header`, `baggage`, `traceparent`, `request-id:HEADER`, "
+	              "; accepted are `header`, `baggage`, `traceparent`, `osprofiler`, `request-id:HEADER`, "
 	              "`request-id:HEADER:PREFIX` and `append:HEADER`",
 	              TEXT_NAME(*carry));
 	return false;

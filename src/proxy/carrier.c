@@ -188,6 +188,15 @@ struct str proxy_trace_id(struct str traceparent)
 	return zero ? STR("") : id;
 }
 
+bool proxy_read_profile(const struct http_head *head, const struct proxy_keys *keys, struct arena *arena,
+                        struct str *base_id)
+{
+	const struct http_field *info = http_find_named(head, STR("X-Trace-Info"));
+	const struct http_field *hmac = http_find_named(head, STR("X-Trace-HMAC"));
+	return info && hmac &&
+	       proxy_profile_read(arena, http_field_value(head, info), http_field_value(head, hmac), keys, base_id);
+}
+
 static void note_ambiguous(struct proxy_exchange *exchange, struct str id)
 {
 	struct proxy *proxy = exchange->proxy;
@@ -231,6 +240,14 @@ static void read_appended(struct proxy_exchange *exchange, struct http_head *hea
 	}
 }
 
+static void look_up_profile(struct proxy_exchange *exchange, const struct http_head *head,
+                            const struct proxy_keys *keys)
+{
+	struct str base_id;
+	if (exchange->carrier == PROXY_CARRIER_NONE && proxy_read_profile(head, keys, &exchange->arena, &base_id))
+		look_up(exchange, base_id);
+}
+
 /* Any service may have made the call, so the ways of all of them are looked at. */
 static void read_forwarded(struct proxy_exchange *exchange, struct http_head *head)
 {
@@ -245,6 +262,8 @@ static void read_forwarded(struct proxy_exchange *exchange, struct http_head *he
 				look_up(exchange, http_field_value(head, field));
 			else if (carry->kind == PROXY_CARRY_APPEND)
 				read_appended(exchange, head, carry->header);
+			else if (carry->kind == PROXY_CARRY_OSPROFILER)
+				look_up_profile(exchange, head, &carry->keys);
 		}
 	}
 }

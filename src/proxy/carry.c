@@ -97,6 +97,35 @@ static void carry_request_id(const struct carrying *carrying, const struct proxy
 	buf_free(&made);
 }
 
+static void drop_field(struct http_head *head, struct str name)
+{
+	for (struct http_field *field; (field = http_find_named(head, name)) != NULL;)
+		field->dropped = true;
+}
+
+/* The trace of osprofiler that the request belongs to, if the service would take it; a new one where there is none. */
+static void carry_profile(const struct carrying *carrying, const struct proxy_carry *carry, struct http_head *head,
+                          struct buf *out)
+{
+	struct arena arena;
+	struct buf base = {0}, parent = {0};
+	struct str known;
+	arena_init(&arena, 0);
+	if (proxy_read_profile(head, &carry->keys, &arena, &known)) {
+		remember(carrying, known);
+	} else {
+		drop_field(head, STR("X-Trace-Info"));
+		drop_field(head, STR("X-Trace-HMAC"));
+		put_uuid(&base, carrying);
+		put_uuid(&parent, carrying);
+		proxy_profile_put(out, buf_str(&base), buf_str(&parent), carry->keys.at[0]);
+		remember(carrying, buf_str(&base));
+	}
+	buf_free(&base);
+	buf_free(&parent);
+	arena_free(&arena);
+}
+
 /* Who calls is told as well: a call on behalf of a request is not the same as a request (docs/ownership.md). */
 static void carry_header(const struct carrying *carrying, struct buf *out)
 {
@@ -145,6 +174,7 @@ static void carry_all(struct carrying *carrying, struct http_head *head, struct 
 		case PROXY_CARRY_TRACEPARENT: carry_trace(carrying, head, out); break;
 		case PROXY_CARRY_REQUEST_ID: carry_request_id(carrying, carry, head, out); break;
 		case PROXY_CARRY_APPEND: carry_appended(carrying, carry, head, out); break;
+		case PROXY_CARRY_OSPROFILER: carry_profile(carrying, carry, head, out); break;
 		}
 	}
 }
@@ -219,14 +249,19 @@ struct engine_carrier proxy_carriage_engine(struct proxy_carriage *carriage)
 
 /* Is there anything in the request that will tell the calls of the service from others? The header that the scope is
  * appended to may be missing, and an id may be too long to be remembered. */
-static bool is_carried(const struct proxy_exchange *exchange, const struct http_head *head)
+static bool is_carried(struct proxy_exchange *exchange, const struct http_head *head)
 {
 	const struct proxy_service *service = exchange->service;
 	for (uint32_t i = 0; i < service->carry_count; i++) {
 		const struct proxy_carry *carry = &service->carry[i];
 		bool append = carry->kind == PROXY_CARRY_APPEND, id = carry->kind == PROXY_CARRY_REQUEST_ID;
 		const struct http_field *field = append || id ? http_find_named(head, carry->header) : NULL;
-		if (append ? field != NULL : !id || !field || field->value_length <= PROXY_ID_MOST_BYTES)
+		struct str trace = STR("");
+		if (carry->kind == PROXY_CARRY_OSPROFILER)
+			proxy_read_profile(head, &carry->keys, &exchange->arena, &trace);
+		if (append
+		        ? field != NULL
+		        : (!id || !field || field->value_length <= PROXY_ID_MOST_BYTES) && trace.length <= PROXY_ID_MOST_BYTES)
 			return true;
 	}
 	return false;

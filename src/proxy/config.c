@@ -12,12 +12,20 @@ struct proxy_config *proxy_config_keep(struct proxy_config *config)
 	return config;
 }
 
+static void forget_keys(struct proxy_service *service)
+{
+	for (uint32_t i = 0; i < service->carry_count; i++)
+		for (uint32_t n = 0; n < service->carry[i].keys.count; n++)
+			explicit_bzero((char *)service->carry[i].keys.at[n].at, service->carry[i].keys.at[n].length);
+}
+
 void proxy_config_drop(struct proxy_config *config)
 {
 	/* The last one has to see all that the others did before. */
 	if (config == NULL || atomic_fetch_sub_explicit(&config->references, 1, memory_order_acq_rel) != 1)
 		return;
 	for (uint32_t i = 0; i < config->services_count; i++) {
+		forget_keys(&config->services[i]);
 		http_tls_drop(config->services[i].front_tls);
 		http_tls_drop(config->services[i].instances_tls);
 	}

@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "glue/glue.h"
 #include "http/http.h"
+#include "proxy/osprofiler.h"
 #include "scope/scope.h"
 #include "site/site.h"
 
@@ -31,12 +32,14 @@ enum proxy_carry_kind {
 	PROXY_CARRY_TRACEPARENT, /* it forwards traceparent: the agent remembers the trace */
 	PROXY_CARRY_REQUEST_ID,  /* it forwards a request id: the agent remembers it */
 	PROXY_CARRY_APPEND,      /* it forwards one header verbatim: the scope is appended to it */
+	PROXY_CARRY_OSPROFILER,  /* it forwards a trace of osprofiler: the agent remembers it */
 };
 
 struct proxy_carry {
 	enum proxy_carry_kind kind;
-	struct str header; /* of a request id, or to append to */
-	struct str prefix; /* of a request id: "req-" gives req-<uuid>; may be "" */
+	struct str header;      /* of a request id, or to append to */
+	struct str prefix;      /* of a request id: "req-" gives req-<uuid>; may be "" */
+	struct proxy_keys keys; /* of osprofiler */
 };
 
 enum { PROXY_CARRY_MOST = 4, PROXY_INSTANCES_MOST = 64 };

@@ -667,6 +667,11 @@ int64_t proxy_peer_estimate_us(const struct proxy_peer *peer);
 void proxy_paths_tell(struct proxy_paths *paths, site_id id, const struct proxy_health *health, uint64_t now_us);
 void proxy_paths_forget(struct proxy_paths *paths, site_id id);
 
+/* carrier.c */
+/* The base_id of the request's trace of osprofiler, in the arena. False: it has none that its service would take. */
+bool proxy_read_profile(const struct http_head *head, const struct proxy_keys *keys, struct arena *arena,
+                        struct str *base_id);
+
 /* carry.c: adds to the head what lets the scope follow the calls of the service. */
 void proxy_carry_scope(struct proxy_exchange *exchange, struct http_head *head, struct buf *out);
 /* Notes, or forgets, that calls to other services may come that nothing connects to this request. */

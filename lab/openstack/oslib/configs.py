@@ -142,7 +142,17 @@ export OS_COMPUTE_API_VERSION=2.90
 
 # How the scope gets from what a user asks of Nova to what Nova then asks of others (docs/openstack.md).
 CARRY = {"request-id": ["request-id:X-OpenStack-Request-ID:req-"],
-         "token": ["append:X-Auth-Token", "append:X-Subject-Token"]}
+         "token": ["append:X-Auth-Token", "append:X-Subject-Token"],
+         "osprofiler": ["osprofiler:osprofiler.keys"]}
+
+# What makes Nova pass on a trace that is signed with one of these keys. All that it knows of a trace it tells the broker.
+PROFILER_KEYS = "lab key, a newer key"
+PROFILER = f"""\
+[profiler]
+enabled = true
+hmac_keys = {PROFILER_KEYS}
+connection_string = messaging://
+"""
 
 
 def write(path, text):
@@ -158,11 +168,12 @@ def authtoken(site, user):
     return AUTHTOKEN.format(identity=site.url("identity"), user=user, password=PASSWORD)
 
 
-def nova(site):
+def nova(site, carry):
     made = NOVA.format(folder=site.folder, inside=site.inside, host=site.name.lower(), broker=BROKER_PORT,
                        port=site.port("compute"), database=site.database("nova"), api_database=site.database("nova_api"),
                        region=REGION, network=site.url("network"))
-    return made + credentials(site, "placement") + authtoken(site, "nova")
+    profiler = PROFILER if carry == "osprofiler" else ""
+    return made + credentials(site, "placement") + authtoken(site, "nova") + profiler
 
 
 def broker(site):
@@ -177,8 +188,8 @@ def broker(site):
           f"load_definitions = {folder}/definitions.json\nloopback_users = none\nvm_memory_high_watermark.absolute = 512MB\n")
 
 
-def services(site):
-    """All of one site."""
+def services(site, carry="request-id"):
+    """All of one site. `carry`: how the scope gets through Nova, which is to be configured for it."""
     for part in ("etc/keystone", "etc/glance", "etc/placement", "etc/nova", "log", "images", "staging", "tasks", "nova", "run"):
         (site.folder / part).mkdir(parents=True, exist_ok=True)
     etc = site.folder / "etc"
@@ -189,8 +200,10 @@ def services(site):
           + authtoken(site, "glance"))
     write(etc / "placement/placement.conf",
           PLACEMENT.format(folder=site.folder, database=site.database("placement")) + authtoken(site, "placement"))
-    write(etc / "nova/nova.conf", nova(site))
+    write(etc / "nova/nova.conf", nova(site, carry))
     broker(site)
+    write(site.folder / "osprofiler.keys", PROFILER_KEYS + "\n")
+    (site.folder / "osprofiler.keys").chmod(0o600)
     for user, name in (("admin", "openrc"), ("demo", "openrc-demo")):
         write(site.folder / name, OPENRC.format(identity=site.url("identity"), user=user, password=PASSWORD, region=REGION))
 

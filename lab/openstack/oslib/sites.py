@@ -111,7 +111,7 @@ class OpenStack:
 
     def prepare(self, site, made):
         site.folder.mkdir(mode=0o700)
-        configs.services(site)
+        configs.services(site, self.lab.options.carry)
         shutil.copytree(made / "keys", site.folder / "keys")
         shutil.copytree(made / "mariadb", site.folder / "mariadb", ignore=shutil.ignore_patterns("sock", "pid"))
 

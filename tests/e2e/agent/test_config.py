@@ -196,6 +196,7 @@ BAD = [
     with_service(instances=[f"127.0.1.{i}:9" for i in range(65)]), with_service(front=None),
     with_service(version=None), with_service(version=["2"]),
     with_service(carry=None), with_service(carry=["headr"]), with_service(carry=["request-id"]),
+    with_service(carry=["osprofiler"]), with_service(carry=["osprofiler:"]),
     with_service(carry=["append:"]), with_service(carry=["append:a b"]), with_service(carry=["header", "header"]),
     with_service(carry=["header", "baggage", "traceparent", "append:A", "append:B"]),
     {**MINIMAL, "services": {"compute": {"front": "127.0.0.1:8081"}}},

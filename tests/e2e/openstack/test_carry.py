@@ -1,11 +1,12 @@
-"""How the scope follows Nova's calls: by the request id, which is what all other tests use, and by the token."""
+"""How the scope follows Nova's calls: by the request id, which is what all other tests use, and by the token. By osprofiler:
+test_by_osprofiler.py."""
 import contextlib
-import json
 
+import follow
+import pytest
 import yaml
-from openstack_lab import wait_for
+from follow import MIXED
 
-MIXED = "{compute: Site1, image: Site2}"
 BY_TOKEN = ["append:X-Auth-Token", "append:X-Subject-Token"]
 ID = "req-0123abcd-0123-4123-8123-0123456789ab"
 
@@ -49,33 +50,16 @@ def test_an_id_of_the_client_s_own(lab):
     lab.wait_active("Site1", name)
 
 
-def test_calls_after_the_answer(lab):
-    """Shelving and unshelving: conductor and compute ask Glance long after Nova's API has answered, with the same scope. What is
-    made of the server then is an image at the site that the scope names."""
-    image, name = lab.make_image("Site2"), lab.name("vm")
-    assert lab.boot("Site1", image, MIXED, name).status == 202
-    server = lab.wait_active("Site1", name)["id"]
+@pytest.mark.parametrize("way", ["request id", "token"])
+def test_calls_after_the_answer(lab, way):
+    with carried(lab, BY_TOKEN) if way == "token" else contextlib.nullcontext():
+        follow.shelve_and_unshelve(lab)
 
-    def act(action):
-        answer = lab.ask("Site1", "compute", f"/v2.1/servers/{server}/action", "POST", body=action, scope=MIXED)
-        assert answer.status == 202, answer
 
-    def wait(status):
-        def there():
-            found = lab.servers("Site1")[name]
-            assert found["status"] != "ERROR", found
-            return found["status"] == status and found["OS-EXT-STS:task_state"] is None
-        wait_for(there, f"{name} to be {status}")
-
-    act({"shelve": None})
-    wait("SHELVED_OFFLOADED")
-    shelved = f"{name}-shelved"
-    listed = {site: json.loads(lab.ask(site, "image", f"/v2/images?name={shelved}", direct=True).bytes)["images"]
-              for site in lab.sites}
-    assert len(listed["Site2"]) == 1 and listed["Site1"] == [], listed
-    act({"unshelve": None})
-    wait("ACTIVE")
-    assert lab.ask("Site2", "image", f"/v2/images/{listed['Site2'][0]['id']}", direct=True).status == 404
+def test_calls_to_placement_and_the_network(lab):
+    """Whose token is not the user's: by the request id, not by the token."""
+    follow.ask_placement(lab)
+    follow.ask_network(lab)
 
 
 def test_nobody_else_s_calls_have_it(lab):

@@ -104,6 +104,19 @@ static void a_request_id_may_have_a_prefix(void **state)
 	proxy_config_drop(config);
 }
 
+static void osprofiler_has_its_keys_in_a_file(void **state)
+{
+	(void)state;
+	struct proxy_config *config = parse_fine("site: S\napi: 127.0.0.1:1\nservices: {s: {front: 127.0.0.1:2, instances: "
+	                                         "127.0.0.1:3, carry: 'osprofiler:profiler.keys'}}\n");
+	const struct proxy_carry *carry = &config->services[0].carry[0];
+	assert_int_equal(carry->kind, PROXY_CARRY_OSPROFILER);
+	assert_int_equal(carry->keys.count, 2);
+	assert_str_equal(carry->keys.at[0], "LABKEY");
+	assert_str_equal(carry->keys.at[1], "second key");
+	proxy_config_drop(config);
+}
+
 static void what_the_others_are_told_is_taken_over(void **state)
 {
 	(void)state;
@@ -412,6 +425,7 @@ int main(void)
 		cmocka_unit_test(services_are_in_the_order_of_the_file),
 		cmocka_unit_test(scopes_follow_as_said),
 		cmocka_unit_test(a_request_id_may_have_a_prefix),
+		cmocka_unit_test(osprofiler_has_its_keys_in_a_file),
 		cmocka_unit_test(what_the_others_are_told_is_taken_over),
 		cmocka_unit_test(one_seed_needs_no_list),
 		cmocka_unit_test(where_it_listens_is_what_is_advertised),

@@ -1,0 +1,73 @@
+"""The scope follows Nova's calls by osprofiler, and by nothing else: a lab of its own, as `up --carry osprofiler` makes it. Nova is configured
+for that, and no line of it changed."""
+import base64
+import hashlib
+import hmac
+import json
+
+import follow
+import openstack_lab
+import pytest
+import yaml
+
+KEYS = ("lab key", "a newer key")
+
+
+@pytest.fixture(scope="module")
+def profiled():
+    with openstack_lab.Lab(carry="osprofiler") as lab:
+        yield lab
+
+
+@pytest.fixture(autouse=True)
+def clean(profiled):
+    yield
+    profiled.delete_servers()
+
+
+def trace(base_id, key):
+    info = base64.urlsafe_b64encode(json.dumps({"base_id": base_id, "parent_id": "a client"}).encode()).decode()
+    return {"X-Trace-Info": info, "X-Trace-HMAC": hmac.new(key.encode(), info.encode(), hashlib.sha1).hexdigest()}
+
+
+def test_nothing_else_is_carried(profiled):
+    for site in profiled.sites:
+        services = yaml.safe_load(profiled.path(site, "agent.yaml").read_text(encoding="utf-8"))["services"]
+        assert {name: known["carry"] for name, known in services.items() if known["carry"]} == {
+            "compute": ["osprofiler:osprofiler.keys"]}
+
+
+def test_a_boot_with_an_image_of_another_site(profiled):
+    follow.boot(profiled)
+
+
+def test_calls_after_the_answer(profiled):
+    follow.shelve_and_unshelve(profiled)
+
+
+def test_calls_to_placement_and_the_network(profiled):
+    follow.ask_placement(profiled)
+    follow.ask_network(profiled)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_who_profiles_a_request(profiled, key):
+    """The trace of the user is the one that is used; Nova takes any of its keys."""
+    image, name = profiled.make_image("Site2"), profiled.name("vm")
+    answer = profiled.boot("Site1", image, follow.MIXED, name, headers=trace(profiled.name("trace"), key))
+    assert answer.status == 202, answer
+    profiled.wait_active("Site1", name)
+
+
+def test_a_trace_that_nova_would_not_take(profiled):
+    image, name = profiled.make_image("Site2"), profiled.name("vm")
+    answer = profiled.boot("Site1", image, follow.MIXED, name, headers=trace(profiled.name("trace"), "nobody's key"))
+    assert answer.status == 202, answer
+    profiled.wait_active("Site1", name)
+
+
+def test_the_real_client(profiled):
+    image, name = profiled.name("debian"), profiled.name("vm")
+    profiled.make_image("Site2", image)
+    created = profiled.openstack("Site1", f"server create -f json --image {image} --flavor m1.tiny --nic none --wait {name}", follow.MIXED)
+    assert created.json["status"] == "ACTIVE"
