@@ -23,7 +23,7 @@
  *   - a site, the prime among them, is to leave the container: no child is made there any more, and it goes when it has none, and cross_names_may_leave(). Until
  *     then it is in the list, and a prime goes on granting names to others
  *
- * One site only has the name of a child: the one that made it, which is its prime. Whoever holds a copy of it too has to ask there for another name.
+ * One site only has the name of a child: the one that made it, which is its prime. Whoever holds a copy of it too has its host ask there for another name.
  */
 #ifndef CROSS_CHILDREN_H
 #define CROSS_CHILDREN_H

@@ -254,6 +254,7 @@ struct engine_answer {
 	struct str detail;
 	struct str fields; /* complete lines */
 	struct str body;   /* where there is none: further members of the problem, `,"name":value` */
+	site_id elsewhere; /* not 0: nothing was done, since this is that site's to do; it can be sent on as it is */
 };
 
 struct engine_request {

@@ -194,6 +194,7 @@ static struct str site_name(const struct engine *engine, site_id site)
 static void refuse_elsewhere(struct ticket *ticket, site_id at)
 {
 	struct str name = site_name(ticket->engine, at);
+	ticket->answer.elsewhere = at;
 	engine_ticket_refuse(ticket, 409, "name-elsewhere",
 	                     "the name of what is in a container is the business of the site that made it: ask %.*s to "
 	                     "change it; everything else of it can be changed here",

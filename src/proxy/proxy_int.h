@@ -328,6 +328,7 @@ struct proxy_resource {
 	struct engine_to_meta to_meta; /* of the answer */
 	site_id here;
 	uint64_t since; /* before the service was asked: engine_standing_now() */
+	site_id elsewhere; /* 0; or the engine said that it is this site's to do */
 };
 
 /* What is left to send of a file. */
@@ -506,6 +507,8 @@ bool proxy_is_elsewhere(const struct proxy_exchange *exchange);
 const struct scope_step *proxy_step_at(struct proxy_exchange *exchange, uint32_t place);
 /* To one that holds it. 0, or it was answered. */
 int proxy_send_on(struct proxy_exchange *exchange);
+/* Its body was read, and the engine said whose it is. False: there is no such site to ask. */
+bool proxy_send_to(struct proxy_exchange *exchange, site_id site);
 /* A plan with `%` at its root. 0; 1: it makes nothing, so the plan cannot be carried out; -1: it was answered. */
 int proxy_choose_span(struct proxy_exchange *exchange, const struct scope_plan *plan);
 /* How what is made lies over its members. */

@@ -174,6 +174,8 @@ static void answered(void *context, const struct engine_answer *answer)
 		buf_free(&fields);
 		return;
 	}
+	if (answer->elsewhere != 0 && proxy_send_to(exchange, answer->elsewhere))
+		return;
 	struct buf body = {0};
 	buf_printf(&body,
 	           "{\"type\":\"urn:cheops:problem:%s\",\"title\":\"The operation was not carried out\",\"status\":%u",
@@ -308,6 +310,14 @@ static void keep_head(struct proxy_exchange *exchange, struct http_head *head)
 	buf_free(&fields);
 }
 
+/* It may be renamed, which is another site's to do: only its body says so (proxy_send_to()). */
+static bool may_be_sent_to(const struct proxy_exchange *exchange)
+{
+	const struct proxy_resource *resource = exchange->resource;
+	return resource->known && resource->found.span == REPLICA_PLACED && exchange->has_body && !is_opaque(resource) &&
+	       exchange->client->kind != PROXY_FRONT_PEER;
+}
+
 static void start_operation(struct proxy_exchange *exchange, struct http_head *head)
 {
 	bool by_body = exchange->resource->match.needs_body;
@@ -318,7 +328,7 @@ static void start_operation(struct proxy_exchange *exchange, struct http_head *h
 		refuse_unreadable(exchange);
 		return;
 	}
-	if (by_body || may_be_child)
+	if (by_body || may_be_child || may_be_sent_to(exchange))
 		proxy_decide_keep(exchange, head);
 	keep_head(exchange, head);
 	if (!exchange->has_body || exchange->request.complete) {
@@ -410,7 +420,8 @@ void proxy_put_peer_target(struct proxy_exchange *exchange, struct buf *out)
 {
 	struct proxy_resource *resource = exchange->resource;
 	bool item = resource && resource->known && !resource->found.by_meta_id;
-	bool ours = exchange->inner || (resource && resource->inside && exchange->carrier == PROXY_CARRIER_NONE);
+	bool ours = exchange->inner || (resource && resource->elsewhere != 0) ||
+	            (resource && resource->inside && exchange->carrier == PROXY_CARRIER_NONE);
 	bool given = resource && exchange->trial && exchange->trial->gather && exchange->trial->gather->given;
 	if (!given && (!ours || !resource || (!item && !resource->inside))) {
 		buf_put(out, exchange->target);

@@ -5,6 +5,9 @@
  * witnesses. After that no scope is needed. A request for what this site is a witness of is sent on, reads and writes alike, to a site that
  * holds it, the prime first; it comes back as if it had been answered here. It goes on once only: who gets it from another agent, and does
  * not hold it either, says so.
+ *
+ * What is in a container and held by several sites can be changed at each of them, but for its name, which the site that made it has to claim: the engine says so
+ * once it has read the body (engine_answer.elsewhere), and the request is sent on there in the same way.
  */
 #include "proxy/proxy_int.h"
 
@@ -79,6 +82,31 @@ int proxy_send_on(struct proxy_exchange *exchange)
 	const struct scope_step root = {.op = SCOPE_OTHERWISE, .of = of, .of_count = count};
 	proxy_trial_new(exchange, &(struct scope_plan){.service = exchange->service->name, .root = &root});
 	return 0;
+}
+
+/* Who held it back with its body is not in the way any more. */
+static void go_there(struct proxy_exchange *exchange)
+{
+	const struct site_snapshot *sites = exchange->proxy->mesh->sites;
+	uint32_t place = site_snapshot_find(sites, exchange->resource->elsewhere);
+	if (place == SCOPE_NO_INDEX) {
+		refuse_lost(exchange);
+		return;
+	}
+	const struct scope_step *there = proxy_step_at(exchange, place);
+	say_where(exchange, there->site);
+	proxy_trial_new(exchange, &(struct scope_plan){.service = exchange->service->name, .root = there});
+	proxy_trial_go(exchange, exchange->resource->head, &exchange->body);
+}
+
+bool proxy_send_to(struct proxy_exchange *exchange, site_id site)
+{
+	struct proxy_resource *resource = exchange->resource;
+	if (!exchange->client || exchange->client->kind == PROXY_FRONT_PEER || !resource->head)
+		return false;
+	resource->elsewhere = site;
+	proxy_resume(exchange, go_there);
+	return true;
 }
 
 /* ---- `%` ----------------------------------------------------------------------------------------------------------- */

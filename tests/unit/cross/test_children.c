@@ -63,6 +63,28 @@ static void a_rename_takes_one_name_and_leaves_one(void **state)
 	assert_true(users[left].accepted);
 }
 
+/* Who did not make it is told whom to ask, and has claimed nothing. */
+static void a_name_is_claimed_by_who_made_it(void **state)
+{
+	(void)state;
+	make_container();
+	uint64_t a = make(1, "red");
+	settle(5);
+	struct cross_wish wish = {.type = STR("sample.thing"), .child = users[a].child, .name = STR("blue")};
+	for (uint32_t i = 0; i < SITES; i++) {
+		site_id at = 0;
+		int code = cross_children_claim(sites[i].children, &wish, USERS + i, now(), &at, NULL);
+		assert_int_equal(code, i == 1 ? CROSS_ASKED_FOR : ERR_CONFLICT);
+		assert_int_equal(at, i == 1 ? 0 : id_of(1));
+		assert_int_equal(cross_children_has(sites[i].children, users[a].child), i == 1);
+	}
+	crash(1);
+	settle(130);
+	uint64_t free = make(2, "blue");
+	settle(5);
+	assert_true(users[free].accepted);
+}
+
 /* The maker crashes when its name is granted, before anything was made. */
 static void a_name_of_nobody_is_free_after_a_crash(void **state)
 {
@@ -481,6 +503,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(each_site_makes_the_same_first_list, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_name_is_one_childs, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_rename_takes_one_name_and_leaves_one, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_name_is_claimed_by_who_made_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_name_of_nobody_is_free_after_a_crash, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_was_made_keeps_its_name_after_a_crash, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_next_site_is_prime, setup, teardown),
