@@ -255,10 +255,32 @@ static void note_freed(struct ticket *ticket, struct str name)
 	ticket->frees.name = str_make(arena_copy(&ticket->arena, had.at, had.length), had.length);
 }
 
+/* Where it counts: among children, and of what is replicated under a name that is unique. */
+static bool is_too_long(struct ticket *ticket, struct str name)
+{
+	struct engine *engine = ticket->engine;
+	struct replica_id container;
+	if (name.length <= LIMIT_REPLICA_NAME_BYTES)
+		return false;
+	if (ticket->request.members_count > 0)
+		return ticket->request.in_container || glue_type_names_unique(ticket->match.type);
+	return engine->children && cross_children_container(engine->children, ticket->replicant, &container);
+}
+
+static bool refuse_length(struct ticket *ticket, struct str name)
+{
+	engine_ticket_refuse(ticket, 400, "name-too-long",
+	                     "the name " TEXT_NAME_FMT " has %zu bytes; at most %d can be kept unique over sites",
+	                     TEXT_NAME(name), name.length, LIMIT_REPLICA_NAME_BYTES);
+	return false;
+}
+
 bool engine_names_ready(struct ticket *ticket, struct str name)
 {
 	struct engine *engine = ticket->engine;
 	bool creates = ticket->request.members_count > 0;
+	if (is_too_long(ticket, name))
+		return refuse_length(ticket, name);
 	struct cross_wish wish = {.creates = creates,
 	                          .container = ticket->request.container,
 	                          .type = buf_str(&ticket->type),

@@ -110,6 +110,25 @@ def test_a_rename_claims_the_new_name(lab):
     assert project.names(1) == ["one", "three", "two"]
 
 
+def test_a_name_has_an_end(lab):
+    """200 bytes, of a new child, a renamed one, and of copies with a name."""
+    project = lab.project("lengths")
+    longest = "n" * 199 + "x"
+    child = project.make(longest, at=2)
+    assert child.status == 201, child
+    assert project.make(longest, at=1).status == 409
+    wait_known(project, child.json["id"])
+    too_long = (longest + "x", "\u00e9" * 101, "n" * 2000)
+    answers = [project.make(name, at=at) for name in too_long for at in (1, 2)]
+    answers += [project.ask(at, child.json["id"], "PATCH", json_body={"name": name}) for name in too_long for at in (1, 2)]
+    answers += [ask(f"{lab[1].front}/projects", "POST", {"Scope": scope}, json_body={"name": name})
+                for name in too_long for scope in ("Site1 % Site2", "Site1 & Site2")]
+    for answer in answers:
+        assert (answer.status, answer.problem["type"]) == (400, "name-too-long"), answer
+        assert "at most 200" in answer.problem["detail"]
+    assert project.names(1) == [longest]
+
+
 def test_copies_are_one_child(lab):
     """What is replicated within a container is one child with one name: listed once, changed at each."""
     project = lab.project("copies")
