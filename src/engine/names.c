@@ -229,13 +229,31 @@ static bool refuse(struct ticket *ticket, int code, site_id at, const struct err
 	return false;
 }
 
-/* Also of what has no name: the container goes once nothing of it lies here. */
-static bool refuse_leaving(struct ticket *ticket)
+/* Is one of the sites that are to hold it to be withdrawn from the container? 0: none. */
+static site_id find_leaving(struct ticket *ticket)
 {
-	struct str name = site_name(ticket->engine, ticket->engine->options.self);
+	struct engine *engine = ticket->engine;
+	const struct engine_request *request = &ticket->request;
+	struct replica_view view;
+	if (replica_is_leaving(engine->replica, request->container))
+		return engine->options.self;
+	if (request->holders_count < 2 || replica_look(engine->replica, &ticket->arena, request->container, &view) != 0)
+		return 0;
+	for (uint32_t i = 0; i < view.members_count; i++)
+		for (uint32_t k = 0; k < request->holders_count; k++)
+			if (view.members[i].leaving && view.members[i].site == request->holders[k] &&
+			    request->holders[k] != engine->options.self)
+				return request->holders[k];
+	return 0;
+}
+
+/* Also of what has no name: the container goes once nothing of it lies there. */
+static bool refuse_leaving(struct ticket *ticket, site_id site)
+{
+	struct str name = site_name(ticket->engine, site);
 	engine_ticket_refuse(ticket, 409, "not-in-container",
 	                     "the container is being withdrawn from %.*s: nothing new is made in it there; ask another of "
-	                     "its sites, or name one in the scope",
+	                     "its sites, or name others in the scope",
 	                     STR_FMT(name));
 	return false;
 }
@@ -288,8 +306,9 @@ bool engine_names_ready(struct ticket *ticket, struct str name)
 	                          .name = name};
 	if (engine->children && !creates)
 		note_freed(ticket, name);
-	if (creates && ticket->request.in_container && replica_is_leaving(engine->replica, wish.container))
-		return refuse_leaving(ticket);
+	site_id leaving = creates && ticket->request.in_container ? find_leaving(ticket) : 0;
+	if (leaving != 0)
+		return refuse_leaving(ticket, leaving);
 	if (!engine->children || name.length == 0 || (creates && !ticket->request.in_container))
 		return true;
 	/* The same request again: what became of it is known, or it waits behind the first. */

@@ -106,6 +106,8 @@ def test_it_waits_for_a_site_that_is_away(lab, replicant):
         answer = project.make("third", at=1)
         assert (answer.status, answer.problem["type"]) == (409, "not-in-container"), answer
         assert "withdrawn from Site1" in answer.problem["detail"]
+        answer = project.make("third", at=2, scope="Site1 & Site2")
+        assert (answer.status, answer.problem["type"]) == (409, "not-in-container"), answer
         lab[1].restart()
         wait_for(lambda: members(lab[1], project).get("Site1", {}).get("leaving"), "Site1 to remember it")
         assert members(lab[1], project)["Site3"]["leaving"] is False
