@@ -537,6 +537,78 @@ static void who_leaves_forgets(void **state)
 	assert_true(is_quiet());
 }
 
+static bool may_leave(uint32_t site)
+{
+	return cross_names_may_leave(sites[site].names, container(), now());
+}
+
+static void a_prime_leaves_when_all_have_its_list(void **state)
+{
+	(void)state;
+	cut[2] = true;
+	assert_false(may_leave(0));
+	pass(10);
+	assert_false(may_leave(0));
+	/* Meanwhile it is the prime as before. */
+	assert_int_equal(claim(1, 1, "blue"), 0);
+	settle();
+	assert_int_equal(sites[1].answers_count, 1);
+	assert_int_equal(sites[1].answers[0].code, 0);
+	kept(1, 1, "blue");
+	settle();
+	/* It has forgotten whom it asked, and asks again. */
+	crash(0);
+	cut[2] = false;
+	assert_false(may_leave(0));
+	settle();
+	assert_true(may_leave(0));
+	assert_int_equal(cross_names_counters(sites[0].names).active, 0);
+	/* Another list is another question. */
+	assert_int_equal(cross_container_drop(&list, id_of(2), NULL), 0);
+	cross_names_set(sites[0].names, container(), &list, now());
+	assert_false(may_leave(0));
+	pass(1);
+	assert_true(may_leave(0));
+	cross_names_forget(sites[0].names, container(), now());
+	settle();
+	/* Who follows has the last one, and goes on from there. */
+	struct cross_container last;
+	assert_true(cross_names_get(sites[1].names, container(), &last));
+	assert_int_equal(last.term, list.term);
+	assert_int_equal(cross_container_drop(&last, id_of(0), NULL), 0);
+	cross_names_set(sites[1].names, container(), &last, now());
+	pass(1);
+	assert_int_equal(claim(1, 2, "blue"), 0);
+	assert_int_equal(claim(1, 3, "red"), 0);
+	settle();
+	assert_int_equal(sites[1].answers[1].code, ERR_CONFLICT);
+	assert_int_equal(sites[1].answers[2].code, 0);
+	assert_true(may_leave(0)); /* of what it does not know */
+	kept(1, 3, "red");
+	assert_false(may_leave(1)); /* nobody could follow */
+}
+
+static void who_claims_something_does_not_leave(void **state)
+{
+	(void)state;
+	for (uint32_t site = 0; site < 2; site++) {
+		uint32_t number = 10 + site;
+		const char *name = site ? "one" : "two";
+		struct cross_claim it = claim_of(number, name);
+		assert_int_equal(claim(site, number, name), 0);
+		assert_false(may_leave(site)); /* asked for, or granted */
+		settle();
+		assert_false(may_leave(site));
+		kept(site, number, name);
+		settle();
+		assert_false(may_leave(site));
+		cross_names_release(sites[site].names, &it, now());
+		settle();
+		assert_true(may_leave(site));
+	}
+	assert_true(may_leave(2)); /* who is not the prime need not ask anybody */
+}
+
 static void a_new_site_waits_until_all_know_it(void **state)
 {
 	(void)state;
@@ -651,6 +723,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_site_is_ready_when_all_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_old_prime_is_not_believed, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_leaves_forgets, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_prime_leaves_when_all_have_its_list, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_claims_something_does_not_leave, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_new_site_waits_until_all_know_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_was_there_before_is_adopted_or_reported, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_be_asked_is_refused, setup, teardown),
