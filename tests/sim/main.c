@@ -7,13 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SITES = 30, STEPS = 600, STEPS_PER_FAULT = 20, FAULTS_MOST = 400, WARM_SITES = 2000, SITES_MOST = 20000 };
+enum { SITES = 30, STEPS = 600, STEPS_MOST = 10000000, WARM_SITES = 2000, SITES_MOST = 20000 };
 
 struct settings {
 	struct swarm_options swarm;
 	struct sim_runner runner;
-	bool varies;
-	const char *kinds;
+	struct sim_common common;
 };
 
 static const char usage[] =
@@ -47,19 +46,18 @@ static void put_command(void *context, struct buf *out)
 	           swarm->seed, swarm->sites, swarm->steps, swarm->faults);
 	buf_printf(out, " --calm %" PRIu32 " --crashes %" PRIu32 " --mass %g --loss %g --card %" PRIu32 "%s", swarm->calm_s,
 	           swarm->crashes, swarm->mass, swarm->weather.loss, swarm->card_bytes, swarm->warm ? " --warm" : "");
-	if (settings->kinds)
-		buf_printf(out, " --kinds %s", settings->kinds);
+	if (settings->common.only)
+		buf_printf(out, " --kinds %s", settings->common.only);
 }
 
 static void put_failure(const struct settings *settings, const struct swarm *swarm)
 {
-	struct buf command = {0};
-	sim_runner_put_command(&settings->runner, &command);
-	printf("FAILED: seed %" PRIu64 ", %" PRIu32 " sites, at step %" PRIu64 "\n%s", swarm->options.seed,
-	       swarm->options.sites, swarm->violation_us / SWARM_STEP_US, buf_c(&swarm->violations));
-	sim_plan_print(&swarm->plan);
-	printf("  to see it again: %s\n", buf_c(&command));
-	buf_free(&command);
+	sim_put_failure(&(struct sim_failure){.seed = swarm->options.seed,
+	                                      .sites = swarm->options.sites,
+	                                      .step = swarm->violation_us / SWARM_STEP_US,
+	                                      .violations = buf_c(&swarm->violations),
+	                                      .plan = &swarm->plan});
+	sim_runner_put_again(&settings->runner);
 }
 
 static bool run(void *context, bool quiet)
@@ -90,104 +88,64 @@ static void prepare(void *context, uint32_t number)
 {
 	struct settings *settings = context;
 	settings->swarm.seed += number > 0;
-	if (settings->varies)
+	if (settings->common.varies)
 		swarm_options_vary(&settings->swarm);
 	settings->runner.lists[0].count = settings->swarm.faults;
 }
 
 /* ---- Settings ---------------------------------------------------------------------------------------------------- */
 
-enum {
-	OPTION_SEED = 1,
-	OPTION_SITES,
-	OPTION_STEPS,
-	OPTION_RUNS,
-	OPTION_FAULTS,
-	OPTION_KINDS,
-	OPTION_CALM,
-	OPTION_CRASHES,
-	OPTION_MASS,
-	OPTION_LOSS,
-	OPTION_CARD,
-	OPTION_WARM,
-	OPTION_TRACE,
-	OPTION_SHRINK,
-	OPTION_KEEP,
-	OPTION_VARY,
-	OPTION_HELP
-};
+enum { OPTION_CALM = 1, OPTION_CRASHES, OPTION_MASS, OPTION_CARD, OPTION_WARM };
 
 static const struct option options[] = {
-	{"seed", required_argument, NULL, OPTION_SEED},     {"sites", required_argument, NULL, OPTION_SITES},
-	{"steps", required_argument, NULL, OPTION_STEPS},   {"runs", required_argument, NULL, OPTION_RUNS},
-	{"faults", required_argument, NULL, OPTION_FAULTS}, {"kinds", required_argument, NULL, OPTION_KINDS},
-	{"calm", required_argument, NULL, OPTION_CALM},     {"crashes", required_argument, NULL, OPTION_CRASHES},
-	{"mass", required_argument, NULL, OPTION_MASS},     {"loss", required_argument, NULL, OPTION_LOSS},
-	{"card", required_argument, NULL, OPTION_CARD},     {"warm", no_argument, NULL, OPTION_WARM},
-	{"trace", no_argument, NULL, OPTION_TRACE},         {"shrink", no_argument, NULL, OPTION_SHRINK},
-	{"keep", required_argument, NULL, OPTION_KEEP},     {"vary", no_argument, NULL, OPTION_VARY},
-	{"help", no_argument, NULL, OPTION_HELP},           {0},
+	{"calm", required_argument, NULL, OPTION_CALM}, {"crashes", required_argument, NULL, OPTION_CRASHES},
+	{"mass", required_argument, NULL, OPTION_MASS}, {"card", required_argument, NULL, OPTION_CARD},
+	{"warm", no_argument, NULL, OPTION_WARM},       {0},
 };
 
-static void set(struct settings *settings, int option, const char *value)
+static void set(void *context, int option, const char *value)
 {
+	struct settings *settings = context;
 	struct swarm_options *swarm = &settings->swarm;
 	switch (option) {
-	case OPTION_SEED: swarm->seed = sim_option_number(value, 0, UINT64_MAX); break;
-	case OPTION_SITES: swarm->sites = (uint32_t)sim_option_number(value, 2, SITES_MOST); break;
-	case OPTION_STEPS: swarm->steps = (uint32_t)sim_option_number(value, 0, 10000000); break;
-	case OPTION_RUNS: settings->runner.runs = (uint32_t)sim_option_number(value, 1, UINT32_MAX); break;
-	case OPTION_FAULTS: swarm->faults = (uint32_t)sim_option_number(value, 0, FAULTS_MOST); break;
-	case OPTION_KINDS:
-		settings->kinds = value;
-		swarm->kinds = sim_option_kinds(value, SIM_SITE_FAULTS);
-		break;
 	case OPTION_CALM: swarm->calm_s = (uint32_t)sim_option_number(value, 0, 100000); break;
 	case OPTION_CRASHES: swarm->crashes = (uint32_t)sim_option_number(value, 0, 1000); break;
 	case OPTION_MASS: swarm->mass = sim_option_share(value); break;
-	case OPTION_LOSS: swarm->weather.loss = sim_option_share(value); break;
 	case OPTION_CARD: swarm->card_bytes = (uint32_t)sim_option_number(value, 0, 600); break;
 	case OPTION_WARM: swarm->warm = true; break;
-	case OPTION_TRACE: swarm->trace = true; break;
-	case OPTION_SHRINK: settings->runner.shrinks = true; break;
-	case OPTION_KEEP: settings->runner.lists[0].keep = str_of(value); break;
-	case OPTION_VARY: settings->varies = true; break;
-	case OPTION_HELP: printf("%s", usage); exit(0);
-	default: fprintf(stderr, "%s", usage); exit(2);
 	}
 }
 
-static struct settings settings_of(int argc, char **argv)
+int main(int argc, char **argv)
 {
 	struct settings settings = {.runner = {.runs = 1, .prepare = prepare, .run = run, .put_command = put_command}};
+	struct swarm_options *swarm = &settings.swarm;
+	settings.runner.context = &settings;
 	settings.runner.lists[0] = (struct sim_list){.what = "faults"};
 	settings.runner.lists_count = 1;
-	struct swarm_options *swarm = &settings.swarm;
 	*swarm = swarm_options_default(sim_new_seed(), SITES);
 	swarm->steps = STEPS;
 	swarm->calm_s = 20;
 	swarm->crashes = 5;
 	swarm->progress = true;
-	swarm->faults = UINT32_MAX;
-	for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
-		set(&settings, option, optarg);
-	if (optind < argc)
-		set(&settings, '?', NULL);
-	if (swarm->faults == UINT32_MAX)
-		swarm->faults = swarm->steps / STEPS_PER_FAULT < FAULTS_MOST ? swarm->steps / STEPS_PER_FAULT : FAULTS_MOST;
+	settings.common = (struct sim_common){.usage = usage,
+	                                      .seed = &swarm->seed,
+	                                      .sites = &swarm->sites,
+	                                      .steps = &swarm->steps,
+	                                      .faults = &swarm->faults,
+	                                      .kinds = &swarm->kinds,
+	                                      .loss = &swarm->weather.loss,
+	                                      .trace = &swarm->trace,
+	                                      .sites_most = SITES_MOST,
+	                                      .steps_most = STEPS_MOST,
+	                                      .kinds_allowed = SIM_SITE_FAULTS};
+	sim_read_options(&settings.runner, &settings.common, argc, argv, options, set);
 	if (swarm->crashes > swarm->sites / 3)
 		swarm->crashes = swarm->sites / 3;
 	if (swarm->sites >= WARM_SITES)
 		swarm->warm = true;
 	swarm->pooled = swarm->sites >= WARM_SITES;
-	return settings;
-}
-
-int main(int argc, char **argv)
-{
-	struct settings settings = settings_of(argc, argv);
-	settings.runner.context = &settings;
-	printf("seed %" PRIu64 ", %" PRIu32 " sites, %" PRIu32 " steps, %" PRIu32 " faults\n", settings.swarm.seed,
-	       settings.swarm.sites, settings.swarm.steps, settings.swarm.faults);
+	printf("seed %" PRIu64 ", %" PRIu32 " sites, %" PRIu32 " steps, %" PRIu32 " faults\n", swarm->seed, swarm->sites,
+	       swarm->steps, swarm->faults);
 	return sim_runner_go(&settings.runner) ? 1 : 0;
 }

@@ -7,14 +7,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SITES = 5, STEPS = 300, STEPS_PER_FAULT = 20, FAULTS_MOST = 400, RUN_MOST_S = 120 };
+enum { SITES = 5, STEPS = 300, STEPS_MOST = 100000, RUN_MOST_S = 120 };
 
 struct settings {
 	struct span_options span;
 	struct sim_runner runner;
-	bool varies;
-	bool faults_given;
-	const char *kinds;
+	struct sim_common common;
 };
 
 static const char usage[] =
@@ -45,25 +43,23 @@ static void put_command(void *context, struct buf *out)
 	buf_printf(out,
 	           "make sim ROOM=cross SEED=%" PRIu64 " SITES=%" PRIu32 " STEPS=%" PRIu32 " OPTIONS='--faults %" PRIu32,
 	           span->seed, span->sites, span->steps, span->faults);
-	if (settings->varies)
+	if (settings->common.varies)
 		buf_printf(out, " --vary");
 	else
 		buf_printf(out, " --actions %" PRIu32 " --changes %" PRIu32 " --loss %g%s", span->actions, span->changes,
 		           span->weather.loss, span->optimistic ? "" : " --strict");
-	if (settings->kinds)
-		buf_printf(out, " --kinds %s", settings->kinds);
+	if (settings->common.only)
+		buf_printf(out, " --kinds %s", settings->common.only);
 }
 
 static void put_failure(const struct settings *settings, const struct span *span)
 {
-	struct buf command = {0};
-	sim_runner_put_command(&settings->runner, &command);
-	printf("FAILED: seed %" PRIu64 ", %" PRIu32 " sites, at step %" PRIu64 "\n%s", span->options.seed,
-	       span->options.sites, span->violation_us / SPAN_STEP_US, buf_c(&span->violations));
-	if (settings->runner.runs == 1)
-		sim_plan_print(&span->plan);
-	printf("  to see it again: %s\n", buf_c(&command));
-	buf_free(&command);
+	sim_put_failure(&(struct sim_failure){.seed = span->options.seed,
+	                                      .sites = span->options.sites,
+	                                      .step = span->violation_us / SPAN_STEP_US,
+	                                      .violations = buf_c(&span->violations),
+	                                      .plan = settings->runner.runs == 1 ? &span->plan : NULL});
+	sim_runner_put_again(&settings->runner);
 }
 
 static bool run(void *context, bool quiet)
@@ -98,7 +94,7 @@ static void prepare(void *context, uint32_t number)
 {
 	struct settings *settings = context;
 	settings->span.seed += number > 0;
-	if (settings->varies)
+	if (settings->common.varies)
 		span_options_vary(&settings->span);
 	settings->runner.lists[0].count = settings->span.faults;
 	settings->runner.lists[1].count = settings->span.actions;
@@ -106,72 +102,23 @@ static void prepare(void *context, uint32_t number)
 
 /* ---- Settings ----------------------------------------------------------------------------------------------------- */
 
-enum {
-	OPTION_SEED = 1,
-	OPTION_SITES,
-	OPTION_STEPS,
-	OPTION_RUNS,
-	OPTION_FAULTS,
-	OPTION_KINDS,
-	OPTION_ACTIONS,
-	OPTION_CHANGES,
-	OPTION_STRICT,
-	OPTION_LOSS,
-	OPTION_TRACE,
-	OPTION_SHRINK,
-	OPTION_KEEP,
-	OPTION_KEEP_ACTIONS,
-	OPTION_VARY,
-	OPTION_HELP
-};
+enum { OPTION_ACTIONS = 1, OPTION_CHANGES, OPTION_STRICT };
 
 static const struct option options[] = {
-	{"seed", required_argument, NULL, OPTION_SEED},
-	{"sites", required_argument, NULL, OPTION_SITES},
-	{"steps", required_argument, NULL, OPTION_STEPS},
-	{"runs", required_argument, NULL, OPTION_RUNS},
-	{"faults", required_argument, NULL, OPTION_FAULTS},
-	{"kinds", required_argument, NULL, OPTION_KINDS},
 	{"actions", required_argument, NULL, OPTION_ACTIONS},
 	{"changes", required_argument, NULL, OPTION_CHANGES},
 	{"strict", no_argument, NULL, OPTION_STRICT},
-	{"loss", required_argument, NULL, OPTION_LOSS},
-	{"trace", no_argument, NULL, OPTION_TRACE},
-	{"shrink", no_argument, NULL, OPTION_SHRINK},
-	{"keep", required_argument, NULL, OPTION_KEEP},
-	{"keep-actions", required_argument, NULL, OPTION_KEEP_ACTIONS},
-	{"vary", no_argument, NULL, OPTION_VARY},
-	{"help", no_argument, NULL, OPTION_HELP},
 	{0},
 };
 
-static void set(struct settings *settings, int option, const char *value)
+static void set(void *context, int option, const char *value)
 {
+	struct settings *settings = context;
 	struct span_options *span = &settings->span;
 	switch (option) {
-	case OPTION_SEED: span->seed = sim_option_number(value, 0, UINT64_MAX); break;
-	case OPTION_SITES: span->sites = (uint32_t)sim_option_number(value, 2, SPAN_SITES); break;
-	case OPTION_STEPS: span->steps = (uint32_t)sim_option_number(value, 1, 100000); break;
-	case OPTION_RUNS: settings->runner.runs = (uint32_t)sim_option_number(value, 1, UINT32_MAX); break;
-	case OPTION_FAULTS:
-		span->faults = (uint32_t)sim_option_number(value, 0, FAULTS_MOST);
-		settings->faults_given = true;
-		break;
-	case OPTION_KINDS:
-		settings->kinds = value;
-		span->kinds = sim_option_kinds(value, SPAN_FAULTS);
-		break;
 	case OPTION_ACTIONS: span->actions = (uint32_t)sim_option_number(value, 0, 100000); break;
 	case OPTION_CHANGES: span->changes = (uint32_t)sim_option_number(value, 0, 1000); break;
 	case OPTION_STRICT: span->optimistic = false; break;
-	case OPTION_LOSS: span->weather.loss = sim_option_share(value); break;
-	case OPTION_TRACE: span->trace = true; break;
-	case OPTION_SHRINK: settings->runner.shrinks = true; break;
-	case OPTION_KEEP: settings->runner.lists[0].keep = str_of(value); break;
-	case OPTION_KEEP_ACTIONS: settings->runner.lists[1].keep = str_of(value); break;
-	case OPTION_VARY: settings->varies = true; break;
-	case OPTION_HELP: printf("%s", usage); exit(0);
-	default: fprintf(stderr, "%s", usage); exit(2);
 	}
 }
 
@@ -182,14 +129,22 @@ int main(int argc, char **argv)
 	settings.runner.lists[0] = (struct sim_list){.what = "faults"};
 	settings.runner.lists[1] = (struct sim_list){.what = "actions"};
 	settings.runner.lists_count = 2;
-	settings.span = span_options_default(sim_new_seed(), SITES);
-	settings.span.steps = STEPS;
-	for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
-		set(&settings, option, optarg);
-	if (optind < argc)
-		set(&settings, '?', NULL);
-	if (!settings.faults_given)
-		settings.span.faults = settings.span.steps / STEPS_PER_FAULT;
-	printf("seed %" PRIu64 ", %" PRIu32 " steps\n", settings.span.seed, settings.span.steps);
+	struct span_options *span = &settings.span;
+	*span = span_options_default(sim_new_seed(), SITES);
+	span->steps = STEPS;
+	settings.common = (struct sim_common){.usage = usage,
+	                                      .seed = &span->seed,
+	                                      .sites = &span->sites,
+	                                      .steps = &span->steps,
+	                                      .faults = &span->faults,
+	                                      .kinds = &span->kinds,
+	                                      .loss = &span->weather.loss,
+	                                      .trace = &span->trace,
+	                                      .sites_most = SPAN_SITES,
+	                                      .steps_least = 1,
+	                                      .steps_most = STEPS_MOST,
+	                                      .kinds_allowed = SPAN_FAULTS};
+	sim_read_options(&settings.runner, &settings.common, argc, argv, options, set);
+	printf("seed %" PRIu64 ", %" PRIu32 " steps\n", span->seed, span->steps);
 	return sim_runner_go(&settings.runner) ? 1 : 0;
 }

@@ -7,15 +7,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SITES = 5, STEPS = 300, STEPS_PER_FAULT = 20, FAULTS_MOST = 400, RUN_MOST_S = 120 };
+enum { SITES = 5, STEPS = 300, STEPS_MOST = 100000, RUN_MOST_S = 120 };
 
 struct settings {
 	struct choir_options choir;
 	struct sim_runner runner;
-	bool varies;
+	struct sim_common common;
 	bool loses; /* in every world, deletes of some descriptions */
-	bool faults_given;
-	const char *kinds;
 	const char *types;
 };
 
@@ -66,7 +64,7 @@ static void put_command(void *context, struct buf *out)
 		buf_printf(out, " --found");
 	if (choir->removal)
 		buf_printf(out, " --removal");
-	if (settings->varies) {
+	if (settings->common.varies) {
 		buf_printf(out, " --vary%s%s%s", choir->rivals ? " --rivals" : "", choir->names ? " --names" : "",
 		           settings->loses ? " --losing-deletes" : "");
 		return;
@@ -78,8 +76,8 @@ static void put_command(void *context, struct buf *out)
 	                           : "",
 	           choir->losing_deletes ? " --losing-deletes" : "", choir->wild ? " --wild" : "",
 	           choir->weak ? " --weak" : "");
-	if (settings->kinds)
-		buf_printf(out, " --kinds %s", settings->kinds);
+	if (settings->common.only)
+		buf_printf(out, " --kinds %s", settings->common.only);
 	if (settings->types)
 		buf_printf(out, " --types %s", settings->types);
 }
@@ -134,19 +132,17 @@ static void put_story(const struct settings *settings, uint32_t replicant)
 
 static void put_failure(const struct settings *settings, const struct choir *choir)
 {
-	struct buf command = {0};
-	sim_runner_put_command(&settings->runner, &command);
 	if (choir->violation_of != CHOIR_NOBODY && choir->options.story == CHOIR_NOBODY && !choir->options.trace &&
 	    settings->runner.runs == 1)
 		put_story(settings, choir->violation_of);
-	printf("FAILED: seed %" PRIu64 ", %" PRIu32 " sites, at step %" PRIu64 "\n%s", choir->options.seed,
-	       choir->options.sites, choir->violation_us / CHOIR_STEP_US, buf_c(&choir->violations));
-	if (settings->runner.runs == 1)
-		sim_plan_print(&choir->plan);
+	sim_put_failure(&(struct sim_failure){.seed = choir->options.seed,
+	                                      .sites = choir->options.sites,
+	                                      .step = choir->violation_us / CHOIR_STEP_US,
+	                                      .violations = buf_c(&choir->violations),
+	                                      .plan = settings->runner.runs == 1 ? &choir->plan : NULL});
 	if (choir->violation_of != CHOIR_NOBODY)
 		put_replicant(choir, choir->violation_of);
-	printf("  to see it again: %s\n", buf_c(&command));
-	buf_free(&command);
+	sim_runner_put_again(&settings->runner);
 }
 
 static bool run(void *context, bool quiet)
@@ -180,7 +176,7 @@ static void prepare(void *context, uint32_t number)
 	struct settings *settings = context;
 	settings->choir.seed += number > 0;
 	settings->choir.losing_deletes = settings->loses;
-	if (settings->varies)
+	if (settings->common.varies)
 		choir_options_vary(&settings->choir);
 	settings->runner.lists[0].count = settings->choir.faults;
 	settings->runner.lists[1].count = settings->choir.replicants + settings->choir.actions;
@@ -189,16 +185,9 @@ static void prepare(void *context, uint32_t number)
 /* ---- Settings ----------------------------------------------------------------------------------------------------- */
 
 enum {
-	OPTION_SEED = 1,
-	OPTION_SITES,
-	OPTION_STEPS,
-	OPTION_RUNS,
-	OPTION_FAULTS,
-	OPTION_KINDS,
-	OPTION_REPLICANTS,
+	OPTION_REPLICANTS = 1,
 	OPTION_ACTIONS,
 	OPTION_TYPES,
-	OPTION_LOSS,
 	OPTION_NAMES,
 	OPTION_RIVALS,
 	OPTION_LOSING,
@@ -208,26 +197,13 @@ enum {
 	OPTION_FOUND,
 	OPTION_REMOVAL,
 	OPTION_PLACED,
-	OPTION_TRACE,
 	OPTION_STORY,
-	OPTION_SHRINK,
-	OPTION_KEEP,
-	OPTION_KEEP_ACTIONS,
-	OPTION_VARY,
-	OPTION_HELP
 };
 
 static const struct option options[] = {
-	{"seed", required_argument, NULL, OPTION_SEED},
-	{"sites", required_argument, NULL, OPTION_SITES},
-	{"steps", required_argument, NULL, OPTION_STEPS},
-	{"runs", required_argument, NULL, OPTION_RUNS},
-	{"faults", required_argument, NULL, OPTION_FAULTS},
-	{"kinds", required_argument, NULL, OPTION_KINDS},
 	{"replicants", required_argument, NULL, OPTION_REPLICANTS},
 	{"actions", required_argument, NULL, OPTION_ACTIONS},
 	{"types", required_argument, NULL, OPTION_TYPES},
-	{"loss", required_argument, NULL, OPTION_LOSS},
 	{"names", no_argument, NULL, OPTION_NAMES},
 	{"rivals", no_argument, NULL, OPTION_RIVALS},
 	{"losing-deletes", no_argument, NULL, OPTION_LOSING},
@@ -237,13 +213,7 @@ static const struct option options[] = {
 	{"found", no_argument, NULL, OPTION_FOUND},
 	{"removal", no_argument, NULL, OPTION_REMOVAL},
 	{"placed", no_argument, NULL, OPTION_PLACED},
-	{"trace", no_argument, NULL, OPTION_TRACE},
 	{"story", required_argument, NULL, OPTION_STORY},
-	{"shrink", no_argument, NULL, OPTION_SHRINK},
-	{"keep", required_argument, NULL, OPTION_KEEP},
-	{"keep-actions", required_argument, NULL, OPTION_KEEP_ACTIONS},
-	{"vary", no_argument, NULL, OPTION_VARY},
-	{"help", no_argument, NULL, OPTION_HELP},
 	{0},
 };
 
@@ -270,29 +240,17 @@ static uint32_t types_of(const char *text)
 	return types;
 }
 
-static void set(struct settings *settings, int option, const char *value)
+static void set(void *context, int option, const char *value)
 {
+	struct settings *settings = context;
 	struct choir_options *choir = &settings->choir;
 	switch (option) {
-	case OPTION_SEED: choir->seed = sim_option_number(value, 0, UINT64_MAX); break;
-	case OPTION_SITES: choir->sites = (uint32_t)sim_option_number(value, 2, CHOIR_SITES); break;
-	case OPTION_STEPS: choir->steps = (uint32_t)sim_option_number(value, 1, 100000); break;
-	case OPTION_RUNS: settings->runner.runs = (uint32_t)sim_option_number(value, 1, UINT32_MAX); break;
-	case OPTION_FAULTS:
-		choir->faults = (uint32_t)sim_option_number(value, 0, FAULTS_MOST);
-		settings->faults_given = true;
-		break;
-	case OPTION_KINDS:
-		settings->kinds = value;
-		choir->kinds = sim_option_kinds(value, SIM_REPLICA_FAULTS);
-		break;
 	case OPTION_REPLICANTS: choir->replicants = (uint32_t)sim_option_number(value, 1, 1000); break;
 	case OPTION_ACTIONS: choir->actions = (uint32_t)sim_option_number(value, 0, 100000); break;
 	case OPTION_TYPES:
 		settings->types = value;
 		choir->types = types_of(value);
 		break;
-	case OPTION_LOSS: choir->weather.loss = sim_option_share(value); break;
 	case OPTION_NAMES: choir->names = true; break;
 	case OPTION_RIVALS: choir->rivals = true; break;
 	case OPTION_LOSING: settings->loses = true; break;
@@ -302,32 +260,33 @@ static void set(struct settings *settings, int option, const char *value)
 	case OPTION_FOUND: choir->found = choir->members = true; break;
 	case OPTION_REMOVAL: choir->removal = true; break;
 	case OPTION_PLACED: choir->placed = true; break;
-	case OPTION_TRACE: choir->trace = true; break;
 	case OPTION_STORY: choir->story = (uint32_t)sim_option_number(value, 0, 1000); break;
-	case OPTION_SHRINK: settings->runner.shrinks = true; break;
-	case OPTION_KEEP: settings->runner.lists[0].keep = str_of(value); break;
-	case OPTION_KEEP_ACTIONS: settings->runner.lists[1].keep = str_of(value); break;
-	case OPTION_VARY: settings->varies = true; break;
-	case OPTION_HELP: printf("%s", usage); exit(0);
-	default: fprintf(stderr, "%s", usage); exit(2);
 	}
 }
 
 int main(int argc, char **argv)
 {
 	struct settings settings = {.runner = {.runs = 1, .prepare = prepare, .run = run, .put_command = put_command}};
+	struct choir_options *choir = &settings.choir;
 	settings.runner.context = &settings;
 	settings.runner.lists[0] = (struct sim_list){.what = "faults"};
 	settings.runner.lists[1] = (struct sim_list){.what = "actions"};
 	settings.runner.lists_count = 2;
-	settings.choir = choir_options_default(sim_new_seed(), SITES);
-	settings.choir.steps = STEPS;
-	for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
-		set(&settings, option, optarg);
-	if (optind < argc)
-		set(&settings, '?', NULL);
-	if (!settings.faults_given)
-		settings.choir.faults = settings.choir.steps / STEPS_PER_FAULT;
-	printf("seed %" PRIu64 ", %" PRIu32 " steps\n", settings.choir.seed, settings.choir.steps);
+	*choir = choir_options_default(sim_new_seed(), SITES);
+	choir->steps = STEPS;
+	settings.common = (struct sim_common){.usage = usage,
+	                                      .seed = &choir->seed,
+	                                      .sites = &choir->sites,
+	                                      .steps = &choir->steps,
+	                                      .faults = &choir->faults,
+	                                      .kinds = &choir->kinds,
+	                                      .loss = &choir->weather.loss,
+	                                      .trace = &choir->trace,
+	                                      .sites_most = CHOIR_SITES,
+	                                      .steps_least = 1,
+	                                      .steps_most = STEPS_MOST,
+	                                      .kinds_allowed = SIM_REPLICA_FAULTS};
+	sim_read_options(&settings.runner, &settings.common, argc, argv, options, set);
+	printf("seed %" PRIu64 ", %" PRIu32 " steps\n", choir->seed, choir->steps);
 	return sim_runner_go(&settings.runner) ? 1 : 0;
 }

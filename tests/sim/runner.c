@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,22 @@ void sim_runner_put_command(const struct sim_runner *runner, struct buf *out)
 	buf_put_char(out, '\'');
 }
 
+void sim_put_failure(const struct sim_failure *failure)
+{
+	printf("FAILED: seed %" PRIu64 ", %" PRIu32 " sites, at step %" PRIu64 "\n%s", failure->seed, failure->sites,
+	       failure->step, failure->violations);
+	if (failure->plan)
+		sim_plan_print(failure->plan);
+}
+
+void sim_runner_put_again(const struct sim_runner *runner)
+{
+	struct buf command = {0};
+	sim_runner_put_command(runner, &command);
+	printf("  to see it again: %s\n", buf_c(&command));
+	buf_free(&command);
+}
+
 static bool run_apart(struct sim_runner *runner, bool quiet)
 {
 	fflush(stdout);
@@ -54,10 +71,8 @@ static bool run_apart(struct sim_runner *runner, bool quiet)
 	int status = 0;
 	CHECK(waitpid(child, &status, 0) == child);
 	if (!quiet && !(WIFEXITED(status) && WEXITSTATUS(status) <= 1)) {
-		struct buf command = {0};
-		sim_runner_put_command(runner, &command);
-		printf("FAILED: the process died (status %d)\n  to see it again: %s\n", status, buf_c(&command));
-		buf_free(&command);
+		printf("FAILED: the process died (status %d)\n", status);
+		sim_runner_put_again(runner);
 	}
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
@@ -206,4 +221,94 @@ uint64_t sim_new_seed(void)
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+enum { STEPS_PER_FAULT = 20, FAULTS_MOST = 400, OPTIONS_MOST = 64 };
+
+enum {
+	OPTION_SEED = 1000, /* behind those of a world */
+	OPTION_SITES,
+	OPTION_STEPS,
+	OPTION_RUNS,
+	OPTION_FAULTS,
+	OPTION_KINDS,
+	OPTION_LOSS,
+	OPTION_TRACE,
+	OPTION_SHRINK,
+	OPTION_VARY,
+	OPTION_HELP,
+	OPTION_KEEP, /* the first list; of others, more */
+};
+
+static const struct option common_options[] = {
+	{"seed", required_argument, NULL, OPTION_SEED},     {"sites", required_argument, NULL, OPTION_SITES},
+	{"steps", required_argument, NULL, OPTION_STEPS},   {"runs", required_argument, NULL, OPTION_RUNS},
+	{"faults", required_argument, NULL, OPTION_FAULTS}, {"kinds", required_argument, NULL, OPTION_KINDS},
+	{"loss", required_argument, NULL, OPTION_LOSS},     {"trace", no_argument, NULL, OPTION_TRACE},
+	{"shrink", no_argument, NULL, OPTION_SHRINK},       {"vary", no_argument, NULL, OPTION_VARY},
+	{"help", no_argument, NULL, OPTION_HELP},           {"keep", required_argument, NULL, OPTION_KEEP},
+};
+
+/* False: it is none of these. */
+static bool set_common(struct sim_runner *runner, struct sim_common *common, int option, const char *value)
+{
+	if (option >= OPTION_KEEP && option < OPTION_KEEP + (int)runner->lists_count) {
+		runner->lists[option - OPTION_KEEP].keep = str_of(value);
+		return true;
+	}
+	switch (option) {
+	case OPTION_SEED: *common->seed = sim_option_number(value, 0, UINT64_MAX); break;
+	case OPTION_SITES: *common->sites = (uint32_t)sim_option_number(value, 2, common->sites_most); break;
+	case OPTION_STEPS:
+		*common->steps = (uint32_t)sim_option_number(value, common->steps_least, common->steps_most);
+		break;
+	case OPTION_RUNS: runner->runs = (uint32_t)sim_option_number(value, 1, UINT32_MAX); break;
+	case OPTION_FAULTS: *common->faults = (uint32_t)sim_option_number(value, 0, FAULTS_MOST); break;
+	case OPTION_KINDS:
+		common->only = value;
+		*common->kinds = sim_option_kinds(value, common->kinds_allowed);
+		break;
+	case OPTION_LOSS: *common->loss = sim_option_share(value); break;
+	case OPTION_TRACE: *common->trace = true; break;
+	case OPTION_SHRINK: runner->shrinks = true; break;
+	case OPTION_VARY: common->varies = true; break;
+	case OPTION_HELP: printf("%s", common->usage); exit(0);
+	default: return false;
+	}
+	return true;
+}
+
+void sim_read_options(struct sim_runner *runner, struct sim_common *common, int argc, char **argv,
+                      const struct option *own, void (*set)(void *context, int option, const char *value))
+{
+	struct option all[OPTIONS_MOST] = {{0}};
+	struct buf keeps[SIM_LISTS] = {{0}};
+	uint32_t count = sizeof(common_options) / sizeof(common_options[0]);
+	memcpy(all, common_options, sizeof(common_options));
+	for (uint32_t i = 1; i < runner->lists_count; i++) {
+		buf_printf(&keeps[i], "keep-%s", runner->lists[i].what);
+		all[count++] = (struct option){buf_c(&keeps[i]), required_argument, NULL, OPTION_KEEP + (int)i};
+	}
+	for (; own->name; own++) {
+		CHECK(count + 1 < OPTIONS_MOST && own->val < OPTION_SEED);
+		all[count++] = *own;
+	}
+	*common->faults = UINT32_MAX;
+	for (int option; (option = getopt_long(argc, argv, "", all, NULL)) != -1;) {
+		if (option == '?') {
+			fprintf(stderr, "%s", common->usage);
+			exit(2);
+		}
+		if (!set_common(runner, common, option, optarg))
+			set(runner->context, option, optarg);
+	}
+	if (optind < argc) {
+		fprintf(stderr, "%s", common->usage);
+		exit(2);
+	}
+	uint32_t faults = *common->steps / STEPS_PER_FAULT;
+	if (*common->faults == UINT32_MAX)
+		*common->faults = faults < FAULTS_MOST ? faults : FAULTS_MOST;
+	for (uint32_t i = 0; i < SIM_LISTS; i++)
+		buf_free(&keeps[i]);
 }
