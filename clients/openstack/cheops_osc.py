@@ -73,6 +73,12 @@ def scope():
 # ---- answers --------------------------------------------------------------------------------------------------------------
 
 
+def explain_header(response):
+    """The same, told in the form of the service, of which the header says that it is not the service's own."""
+    told = dict(re.findall(r'; (title|detail)="((?:[^"\\]|\\.)*)"', response.headers.get("Cheops-Problem", "")))
+    return ": ".join(re.sub(r"\\(.)", r"\1", told[part]) for part in ("title", "detail") if part in told) or None
+
+
 def explain(response):
     """What an agent itself says of a request that it could not carry out. None: this is an answer of OpenStack."""
     if not response.headers.get("Content-Type", "").startswith("application/problem+json"):
@@ -86,11 +92,13 @@ def explain(response):
 
 def understood(response, request):
     """OpenStack's libraries know the errors of their services only, each in another form. One of an agent is told in a form that
-    all of them read: that of Nova. Why versions could not be asked for is told by none of them: so it is told here."""
+    all of them read: that of Nova. Agents that know OpenStack tell it in the form of each service; then it is left as it is. Why
+    versions could not be asked for is told by none of them: so it is told here."""
     said = explain(response)
+    shown = said or explain_header(response)
+    if shown is not None and VERSIONS.fullmatch(urllib.parse.urlsplit(request.url).path):
+        warn_once(shown)
     if said is not None:
-        if VERSIONS.fullmatch(urllib.parse.urlsplit(request.url).path):
-            warn_once(said)
         response._content = json.dumps({"error": {"code": response.status_code, "message": said}}).encode()
         response.headers["Content-Type"] = "application/json"
     return response

@@ -115,6 +115,7 @@ enum {
 	LIMIT_GLUE_PREFIXES = 8,       /* of one service */
 	LIMIT_GLUE_HEADERS = 16,       /* of one service's credentials */
 	LIMIT_GLUE_STATUSES = 8,       /* that blame a credential */
+	LIMIT_GLUE_ERROR_NAMES = 32,   /* of errors of one service */
 	LIMIT_GLUE_RULES = 128,        /* resolutions of one type */
 	LIMIT_GLUE_VALUES = 16,        /* methods, contents, query members or their values, of one operation */
 	LIMIT_GLUE_NESTING = 256,      /* of JSON that ids are looked for in */

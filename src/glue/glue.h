@@ -183,6 +183,19 @@ const struct glue_service_about *glue_service_about(const struct glue_service *s
 uint32_t glue_services_count(const struct glue *glue);
 const struct glue_service *glue_service_at(const struct glue *glue, uint32_t index);
 
+/* What an agent itself has to say of a request to a service. */
+struct glue_failure {
+	unsigned status;
+	struct str reason; /* the status in words */
+	struct str type;   /* of the problem */
+	struct str title, detail;
+};
+
+/* In the form in which the service tells its errors. False: the description says none. */
+bool glue_failure_put(const struct glue *glue, struct str service, const struct glue_failure *failure, struct buf *out,
+                      struct str *content_type);
+bool glue_failure_is_shaped(const struct glue *glue, struct str service);
+
 uint32_t glue_types_count(const struct glue *glue);
 const struct glue_type *glue_type_at(const struct glue *glue, uint32_t index);
 

@@ -183,8 +183,23 @@ struct glue_credentials {
 	uint32_t refused_count;
 };
 
+struct glue_error_name {
+	unsigned status;
+	struct str name;
+};
+
+/* How a service tells its errors (failure.c). */
+struct glue_shape {
+	struct str type; /* of the content */
+	struct str body; /* "": not said */
+	const struct glue_error_name *names;
+	uint32_t names_count;
+	struct str other; /* the name of those that have none of their own */
+};
+
 struct glue_service {
 	struct glue_service_about about;
+	struct glue_shape shape;
 	struct glue_credentials credentials;
 	struct glue_texts under; /* prefixes, each beginning with `/` */
 	struct glue_node *root;

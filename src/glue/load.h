@@ -88,6 +88,9 @@ struct glue_texts glue_list(struct glue_load *load, const struct yaml_entry *ent
 bool glue_read_credentials(struct glue_load *load, const struct yaml_entry *entry, struct glue_service *service);
 void glue_read_services(struct glue_load *load, const struct yaml_entry *entry, const struct yaml_entry *credentials);
 
+/* failure.c */
+void glue_read_shape(struct glue_load *load, const struct yaml_entry *entry, struct glue_shape *shape);
+
 /* read_type.c */
 void glue_read_types(struct glue_load *load, const struct yaml_entry *entry);
 bool glue_read_template(struct glue_load *load, const struct yaml_entry *entry, struct glue_template *template);

@@ -137,10 +137,14 @@ bool glue_read_credentials(struct glue_load *load, const struct yaml_entry *entr
 
 /* ---- A service --------------------------------------------------------------------------------------------------- */
 
-enum { ADDRESS, UNDER, VERSION, CARRY, CREDENTIALS, SERVICE_KEYS };
-static const char *const service_keys[] = {[ADDRESS] = "address",         [UNDER] = "under",
-                                           [VERSION] = "version",         [CARRY] = "carry",
-                                           [CREDENTIALS] = "credentials", NULL};
+enum { ADDRESS, UNDER, VERSION, CARRY, CREDENTIALS, ERRORS, SERVICE_KEYS };
+static const char *const service_keys[] = {[ADDRESS] = "address",
+                                           [UNDER] = "under",
+                                           [VERSION] = "version",
+                                           [CARRY] = "carry",
+                                           [CREDENTIALS] = "credentials",
+                                           [ERRORS] = "errors",
+                                           NULL};
 
 static bool read_prefix(struct glue_load *load, const struct yaml_entry *entry, struct str *prefix)
 {
@@ -257,6 +261,8 @@ static void read_service(struct glue_load *load, const struct yaml_entry *entry,
 			service->about.carry = carry.at;
 			service->about.carry_count = carry.count;
 		}
+		if (found[ERRORS].value != NULL)
+			glue_read_shape(load, &found[ERRORS], &service->shape);
 	}
 	glue_read_credentials(load, found[CREDENTIALS].value != NULL ? &found[CREDENTIALS] : credentials, service);
 	glue_leave(load, where);

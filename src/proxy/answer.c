@@ -297,7 +297,7 @@ static void put_date(struct buf *out)
 	buf_put(out, str_make(date, length));
 }
 
-static void build_answer(struct proxy_exchange *exchange, unsigned status, const char *content_type, struct str fields,
+static void build_answer(struct proxy_exchange *exchange, unsigned status, struct str content_type, struct str fields,
                          struct str body)
 {
 	struct proxy_stream *stream = &exchange->response;
@@ -307,8 +307,8 @@ static void build_answer(struct proxy_exchange *exchange, unsigned status, const
 	stream->complete = true;
 	stream->chunked = false;
 	stream->first = stream->count = 0;
-	buf_printf(out, "HTTP/1.1 %u %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n", status, http_reason(status),
-	           content_type, body.length);
+	buf_printf(out, "HTTP/1.1 %u %s\r\nContent-Type: %.*s\r\nContent-Length: %zu\r\n", status, http_reason(status),
+	           STR_FMT(content_type), body.length);
 	put_date(out);
 	buf_put(out, fields);
 	if (exchange->close_client)
@@ -386,7 +386,7 @@ void proxy_build_answer(struct proxy_exchange *exchange, unsigned status, const 
 	if (!exchange->request.complete && !exchange->has_body && exchange->phase != PROXY_READING)
 		exchange->request.complete = true;
 	exchange->close_client |= exchange->has_body && !exchange->request.complete;
-	build_answer(exchange, status, content_type, fields, body);
+	build_answer(exchange, status, str_of(content_type), fields, body);
 }
 
 static void put_member(struct buf *out, const char *name, struct str value)
@@ -476,7 +476,18 @@ void proxy_problem(struct proxy_exchange *exchange, const struct proxy_problem *
 		proxy_link_give(exchange->link, false);
 		exchange->link = NULL;
 	}
-	build_answer(exchange, problem->status, "application/problem+json", buf_str(&fields), buf_str(&body));
+	proxy_shape_blame(exchange, problem, buf_str(&detail));
+	struct glue_failure failure = {.status = problem->status,
+	                               .type = str_of(problem->type),
+	                               .title = str_of(problem->title),
+	                               .detail = buf_str(&detail)};
+	struct buf shaped = {0};
+	struct str content_type;
+	if (proxy_shape_put(exchange, &failure, &fields, &shaped, &content_type))
+		build_answer(exchange, problem->status, content_type, buf_str(&fields), buf_str(&shaped));
+	else
+		build_answer(exchange, problem->status, STR("application/problem+json"), buf_str(&fields), buf_str(&body));
+	buf_free(&shaped);
 	buf_free(&detail);
 	buf_free(&body);
 	buf_free(&fields);

@@ -217,7 +217,10 @@ static void look_up(struct proxy_exchange *exchange, struct str id)
 		return;
 	uint64_t now_ms = http_loop_now_ms(proxy->loop);
 	switch (proxy_memory_get(proxy->shared->memory, id, service, &exchange->arena, &scope, now_ms)) {
-	case PROXY_MEMORY_FOUND: found(exchange, PROXY_CARRIER_REMEMBERED, scope); break;
+	case PROXY_MEMORY_FOUND:
+		found(exchange, PROXY_CARRIER_REMEMBERED, scope);
+		exchange->called_by = str_make(arena_copy(&exchange->arena, id.at, id.length), id.length);
+		break;
 	case PROXY_MEMORY_AMBIGUOUS: note_ambiguous(exchange, id); break;
 	case PROXY_MEMORY_NONE: break;
 	}

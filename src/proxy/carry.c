@@ -36,6 +36,7 @@ struct carrying {
 	uint64_t now_ms;
 	uint64_t (*draw)(void *context); /* a number that nobody outside can foretell */
 	void *context;
+	struct proxy_exchange *exchange; /* that is told the ids; NULL: nobody is */
 };
 
 /* A UUID of version 4. */
@@ -55,7 +56,10 @@ static void put_uuid(struct buf *out, const struct carrying *carrying)
 
 static void remember(const struct carrying *carrying, struct str id)
 {
+	struct proxy_exchange *exchange = carrying->exchange;
 	proxy_memory_put(carrying->memory, id, carrying->service->name, carrying->scope, carrying->now_ms);
+	if (exchange && exchange->ids_count < PROXY_CARRY_MOST && id.length > 0 && id.length <= PROXY_ID_MOST_BYTES)
+		exchange->ids[exchange->ids_count++] = str_make(arena_copy(&exchange->arena, id.at, id.length), id.length);
 }
 
 /* The trace that the request belongs to; a new one where it has none. */
@@ -192,7 +196,9 @@ void proxy_carry_scope(struct proxy_exchange *exchange, struct http_head *head, 
 	                            .memory = exchange->proxy->shared->memory,
 	                            .now_ms = http_loop_now_ms(exchange->proxy->loop),
 	                            .draw = draw_of_proxy,
-	                            .context = exchange->proxy};
+	                            .context = exchange->proxy,
+	                            .exchange = exchange};
+	exchange->ids_count = 0;
 	carry_all(&carrying, head, out);
 	exchange->baggage = carrying.baggage;
 }

@@ -302,6 +302,8 @@ void proxy_exchange_respond(struct proxy_exchange *exchange)
 		proxy_peer_answered(exchange->peer, exchange->has_body ? 0 : time_since_start_us(exchange));
 	if (streams && !interim && proxy_trial_refused(exchange, head))
 		return;
+	if (!interim && proxy_shape_explain(exchange, head))
+		return;
 	proxy_build_response(exchange, head);
 	if (interim) {
 		http_parser_start(exchange->response_parser, exchange->method);

@@ -388,6 +388,7 @@ void proxy_intercept(struct proxy_exchange *exchange, struct http_head *head)
 	}
 	if (find_service(exchange, head) != 0)
 		return;
+	proxy_shape_note(exchange, head);
 	if (http_has(head, HTTP_FIELD_MAX_FORWARDS) && check_max_forwards(exchange, head) != 0)
 		return;
 	if (http_has(head, HTTP_FIELD_VIA) && count_own_via(exchange, head) >= PROXY_HOPS_MOST) {

@@ -12,6 +12,9 @@
  * A request with a known id to the very service that the scoped request was sent to is not a call of that service: it is
  * another request of a client that keeps its id. It is left alone, and from then on the id tells nothing for certain.
  *
+ * What goes wrong with a call, by our own account, is kept with the id as well: it tells why the service could not do what it was asked for
+ * (shape.c). It is told once, and forgotten when a later call of the same service goes well, or the client asks for something else.
+ *
  * Several loops use the table. It is split into stripes with a lock each, held for a look-up and a short copy; only requests
  * that carry such an id come here, and only where some service is configured to forward it.
  */
@@ -30,9 +33,15 @@ struct entry {
 	struct str service;
 	struct str scope;
 	bool ambiguous;
-	bool travelled; /* the workflow has reached further services, which may call the first one in turn */
+	bool travelled;      /* the workflow has reached further services, which may call the first one in turn */
+	struct wrong *wrong; /* what became of a call; NULL: nothing bad */
 	uint64_t until_ms;
 	struct entry *older, *newer;
+};
+
+/* In one allocation with its texts. */
+struct wrong {
+	struct proxy_blame blame;
 };
 
 struct stripe {
@@ -76,6 +85,7 @@ static void forget(struct stripe *stripe, struct entry *entry)
 {
 	map_remove(&stripe->map, entry->id);
 	unlink_entry(stripe, entry);
+	free(entry->wrong);
 	free(entry);
 }
 
@@ -117,6 +127,12 @@ static struct entry *entry_new(struct str id, struct str service, struct str sco
 	return entry;
 }
 
+static void forgive(struct entry *entry)
+{
+	free(entry->wrong);
+	entry->wrong = NULL;
+}
+
 void proxy_memory_put(struct proxy_memory *memory, struct str id, struct str service, struct str scope, uint64_t now_ms)
 {
 	if (id.length == 0 || id.length > PROXY_ID_MOST_BYTES)
@@ -129,6 +145,8 @@ void proxy_memory_put(struct proxy_memory *memory, struct str id, struct str ser
 	if (entry) {
 		entry->ambiguous |= !str_equal(entry->scope, scope);
 		entry->travelled |= !str_equal(entry->service, service);
+		if (str_equal(entry->service, service))
+			forgive(entry); /* another request of the same client */
 		unlink_entry(stripe, entry);
 	} else {
 		entry = entry_new(id, service, scope);
@@ -158,4 +176,66 @@ enum proxy_memory_found proxy_memory_get(struct proxy_memory *memory, struct str
 	}
 	pthread_mutex_unlock(&stripe->lock);
 	return found;
+}
+
+/* ---- What went wrong --------------------------------------------------------------------------------------------- */
+
+static struct wrong *wrong_new(const struct proxy_blame *blame)
+{
+	struct str detail = blame->detail;
+	if (detail.length > PROXY_BLAME_MOST_BYTES)
+		detail.length = PROXY_BLAME_MOST_BYTES;
+	struct wrong *wrong = calloc(1, sizeof(*wrong) + blame->service.length + blame->site.length + detail.length);
+	CHECK(wrong);
+	char *at = (char *)(wrong + 1);
+	wrong->blame.status = blame->status;
+	wrong->blame.service = keep(&at, blame->service);
+	wrong->blame.site = keep(&at, blame->site);
+	wrong->blame.detail = keep(&at, detail);
+	return wrong;
+}
+
+void proxy_memory_blame(struct proxy_memory *memory, struct str id, const struct proxy_blame *blame)
+{
+	struct stripe *stripe = stripe_of(memory, id);
+	pthread_mutex_lock(&stripe->lock);
+	struct entry *entry = map_get(&stripe->map, id);
+	if (entry) {
+		forgive(entry);
+		entry->wrong = wrong_new(blame);
+	}
+	pthread_mutex_unlock(&stripe->lock);
+}
+
+void proxy_memory_absolve(struct proxy_memory *memory, struct str id, struct str service)
+{
+	struct stripe *stripe = stripe_of(memory, id);
+	pthread_mutex_lock(&stripe->lock);
+	struct entry *entry = map_get(&stripe->map, id);
+	if (entry && entry->wrong && str_equal(entry->wrong->blame.service, service))
+		forgive(entry);
+	pthread_mutex_unlock(&stripe->lock);
+}
+
+static struct str copy(struct arena *arena, struct str text)
+{
+	return str_make(arena_copy(arena, text.at, text.length), text.length);
+}
+
+bool proxy_memory_blamed(struct proxy_memory *memory, struct str id, struct arena *arena, struct proxy_blame *blame)
+{
+	struct stripe *stripe = stripe_of(memory, id);
+	pthread_mutex_lock(&stripe->lock);
+	struct entry *entry = map_get(&stripe->map, id);
+	bool known = entry && entry->wrong;
+	if (known) {
+		const struct proxy_blame *kept = &entry->wrong->blame;
+		*blame = (struct proxy_blame){.status = kept->status,
+		                              .service = copy(arena, kept->service),
+		                              .site = copy(arena, kept->site),
+		                              .detail = copy(arena, kept->detail)};
+		forgive(entry);
+	}
+	pthread_mutex_unlock(&stripe->lock);
+	return known;
 }

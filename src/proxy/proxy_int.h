@@ -371,11 +371,15 @@ struct proxy_exchange {
 	struct arena arena; /* of what follows, and of texts made for this request */
 	enum proxy_carrier carrier;
 	uint64_t asked_at;                      /* engine_standing_now(), before any service is asked */
-	bool gathered;                          /* another agent puts the answer together with those of other sites */
-	bool marks;                             /* and replicas in it are marked */
-	bool ambiguous;                         /* its id stands for several scopes */
-	bool inner;                             /* a service here makes it, on behalf of another request: */
-	struct str caller;                      /* this one; "": not known */
+	bool gathered;                    /* another agent puts the answer together with those of other sites */
+	bool marks;                       /* and replicas in it are marked */
+	bool ambiguous;                   /* its id stands for several scopes */
+	bool inner;                       /* a service here makes it, on behalf of another request: */
+	struct str caller;                /* this one; "": not known */
+	bool wants_problem;               /* its client knows problem documents (RFC 9457) */
+	struct str called_by;             /* the id by which its scope was found; "": by none */
+	struct str ids[PROXY_CARRY_MOST]; /* by which its calls are known, */
+	uint32_t ids_count;
 	struct proxy_asked *asked;              /* what may be used, while the body is read for it */
 	const struct relation_refusal *refusal; /* what is told to who asks for the plan; NULL: nothing */
 	const char *refused_as;                 /* its type */
@@ -704,6 +708,19 @@ void proxy_put_quoted(struct buf *out, struct str text);
 void proxy_build_answer(struct proxy_exchange *exchange, unsigned status, const char *content_type, struct str fields,
                         struct str body);
 
+struct proxy_problem;
+
+/* shape.c */
+/* Does the client know problem documents, or only the errors of the service? */
+void proxy_shape_note(struct proxy_exchange *exchange, const struct http_head *head);
+/* A problem in the form that the client knows. False: it is to be a problem document. With what is told in a header. */
+bool proxy_shape_put(struct proxy_exchange *exchange, const struct glue_failure *failure, struct buf *fields,
+                     struct buf *body, struct str *content_type);
+/* A call of a service ended with a problem of ours: it may be why what it was made for fails. */
+void proxy_shape_blame(struct proxy_exchange *exchange, const struct proxy_problem *problem, struct str detail);
+/* The service here answered, perhaps with an error because of such a call: then that is told. True: it was answered. */
+bool proxy_shape_explain(struct proxy_exchange *exchange, const struct http_head *head);
+
 struct proxy_problem {
 	unsigned status;
 	const char *type; /* the stable part of the URN */
@@ -744,12 +761,24 @@ void proxy_peer_give(struct proxy_peer *peer);
 void proxy_peers_review(struct proxy *proxy);
 
 /* memory.c */
-enum { PROXY_ID_MOST_BYTES = 128 }; /* longer ids are not remembered */
+enum { PROXY_ID_MOST_BYTES = 128, PROXY_BLAME_MOST_BYTES = 1024 }; /* longer ids are not remembered, longer texts cut */
 /* Ids and scopes; `service` is the one that the scoped request was sent to: a request to it with the same id is not a call
  * that it made, but another request of the same client. */
 enum proxy_memory_found { PROXY_MEMORY_NONE, PROXY_MEMORY_FOUND, PROXY_MEMORY_AMBIGUOUS };
 void proxy_memory_put(struct proxy_memory *memory, struct str id, struct str service, struct str scope,
                       uint64_t now_ms);
+/* What went wrong with a call that was known by an id. */
+struct proxy_blame {
+	unsigned status;
+	struct str service; /* that was called, */
+	struct str site;    /* there; "": at none */
+	struct str detail;
+};
+void proxy_memory_blame(struct proxy_memory *memory, struct str id, const struct proxy_blame *blame);
+/* A later call of the same service went well. */
+void proxy_memory_absolve(struct proxy_memory *memory, struct str id, struct str service);
+/* Once, in the arena. False: nothing is known to have gone wrong. */
+bool proxy_memory_blamed(struct proxy_memory *memory, struct str id, struct arena *arena, struct proxy_blame *blame);
 enum proxy_memory_found proxy_memory_get(struct proxy_memory *memory, struct str id, struct str service,
                                          struct arena *arena, struct str *scope, uint64_t now_ms);
 

@@ -184,7 +184,21 @@ static void answered(void *context, const struct engine_answer *answer)
 	buf_put_json(&body, answer->detail);
 	buf_put(&body, answer->body);
 	buf_put(&body, STR("}\n"));
-	proxy_answer(exchange, answer->status, "application/problem+json", answer->fields, buf_str(&body));
+	struct glue_failure failure = {.status = answer->status,
+	                               .type = str_of(answer->problem),
+	                               .title = STR("The operation was not carried out"),
+	                               .detail = answer->detail};
+	struct buf fields = {0}, shaped = {0}, type = {0};
+	struct str content_type;
+	buf_put(&fields, answer->fields);
+	if (exchange->client && proxy_shape_put(exchange, &failure, &fields, &shaped, &content_type))
+		buf_put(&type, content_type);
+	bool is_shaped = type.length > 0;
+	proxy_answer(exchange, answer->status, is_shaped ? buf_c(&type) : "application/problem+json", buf_str(&fields),
+	             buf_str(is_shaped ? &shaped : &body));
+	buf_free(&type);
+	buf_free(&fields);
+	buf_free(&shaped);
 	buf_free(&body);
 }
 

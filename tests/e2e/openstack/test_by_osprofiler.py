@@ -66,6 +66,15 @@ def test_a_trace_that_nova_would_not_take(profiled):
     profiled.wait_active("Site1", name)
 
 
+def test_the_link_is_cut(profiled):
+    """Nova's answer is a fault of its own; the user is told what it was."""
+    image = profiled.make_image("Site2")
+    with profiled.apart():
+        asked = profiled.boot("Site1", image, follow.MIXED)
+        assert asked.status in (502, 504) and "Site2" in asked.json["computeFault"]["message"], asked
+        assert profiled.servers("Site1") == {}
+
+
 def test_the_real_client(profiled):
     image, name = profiled.name("debian"), profiled.name("vm")
     profiled.make_image("Site2", image)
