@@ -130,7 +130,7 @@ static bool is_rewritten(const struct place *place)
 {
 	if (place->kind == GLUE_PLACE_NAME)
 		return false;
-	return place->type == NULL || glue_type_identity(place->type) == GLUE_ASSIGNED;
+	return place->type == NULL || glue_type_identity(place->type) != GLUE_CHOSEN;
 }
 
 static const char *kind_name(enum glue_place_kind kind)
@@ -304,6 +304,9 @@ static void put_text(struct buf *out, const struct explaining *explaining)
 	enum glue_credential use = glue_credential_use(match->service);
 	buf_clear(&text);
 	buf_printf(&text, "%s: %s", credential_name(use), credential_means(use));
+	struct str accompany = glue_service_about(match->service)->accompany;
+	if (accompany.length > 0)
+		buf_printf(&text, ", and the agent's in %.*s", STR_FMT(accompany));
 	if (replicates(match))
 		put_line(out, "credentials", buf_str(&text));
 	buf_free(&text);
@@ -417,6 +420,8 @@ static void put_relations_json(struct buf *out, const struct glue_match *match)
 
 static void put_json(struct buf *out, const struct explaining *explaining)
 {
+	static const char *const identities[] = {
+		[GLUE_ASSIGNED] = "assigned", [GLUE_CHOSEN] = "chosen", [GLUE_SUGGESTED] = "suggested"};
 	const struct glue_match *match = &explaining->match;
 	struct buf text = {0};
 	buf_put(out, STR("{\"known\":true"));
@@ -425,7 +430,7 @@ static void put_json(struct buf *out, const struct explaining *explaining)
 	glue_type_put(match, &text);
 	put_member(out, "type", buf_str(&text));
 	put_member(out, "described_as", glue_type_name(match->type));
-	put_member(out, "identity", glue_type_identity(match->type) == GLUE_CHOSEN ? STR("chosen") : STR("assigned"));
+	put_member(out, "identity", str_of(identities[glue_type_identity(match->type)]));
 	put_member(out, "ids", glue_type_ids_in_collection(match->type) ? STR("collection") : STR("everywhere"));
 	put_operation_json(out, match);
 	put_relations_json(out, match);

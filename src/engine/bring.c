@@ -543,11 +543,25 @@ static bool is_twin(struct bringing *bringing, struct thing *thing)
 	return false;
 }
 
+/* As it is asked for here: behind what agents put before a path, unless something stands there already. */
+static struct glue_request request_of(struct bringing *bringing, const struct thing *thing)
+{
+	struct buf path = {0};
+	struct glue_match match;
+	struct glue_request asked = engine_request_of(thing->service, STR("GET"), thing->path, STR(""));
+	engine_base_put(bringing->setup, thing->service, &path);
+	buf_put(&path, thing->path);
+	struct glue_request based = engine_request_of(
+		thing->service, STR("GET"), str_make(arena_copy(&bringing->arena, path.at, path.length), path.length), STR(""));
+	buf_free(&path);
+	return glue_match(bringing->setup->about.glue, &based, &match) ? based : asked;
+}
+
 /* It is read; or there is no need to (true). */
 static bool begin(struct bringing *bringing, struct thing *thing)
 {
 	struct engine *engine = bringing->engine;
-	struct glue_request asked = engine_request_of(thing->service, STR("GET"), thing->path, STR(""));
+	struct glue_request asked = request_of(bringing, thing);
 	const struct engine_service *service = engine_service_find(bringing->setup, thing->service);
 	struct engine_found found = {0};
 	struct replica_id meta;

@@ -3,7 +3,8 @@
  * At the site where it was asked, at first, with what its user showed. What travels with the operation, and is used wherever and
  * whenever else it runs, the description decides:
  *
- *     'F' and lines of headers    forward: what the user showed
+ *     'F' and lines of headers    forward: what the user showed; beside it, in a header of its own, the credential of the agent that
+ *                                 runs it, where the description says so (`accompany`) and it has one
  *     'I' and the user's name     impersonate: this agent's own credential, and the headers that say on whose behalf
  *     'A'                         agent: this agent's own credential
  *     'S'                         the state of a member, or a copy for a new one, which is no request of a user: this agent's
@@ -118,6 +119,22 @@ static bool put_impersonation(const struct glue_service_about *about, struct str
 	return true;
 }
 
+static bool is_credential_of_user(void *context, struct str name)
+{
+	const struct glue_service *service = context;
+	return glue_is_credential(service, name) && !str_equal_nocase(name, glue_service_about(service)->accompany);
+}
+
+/* The agent's credential in another header: "X-Auth-Token: secret" as "X-Service-Token: secret". In its place the user's request may
+ * have had one of somebody who asked on his behalf, of another site and as old as the user's. */
+static void put_accompanied(const struct glue_service *service, struct str users, struct str own, struct buf *out)
+{
+	const char *colon = memchr(own.at, ':', own.length);
+	engine_fields_put(out, users, is_credential_of_user, (void *)service);
+	buf_put(out, glue_service_about(service)->accompany);
+	buf_put(out, str_make(colon, own.length - (size_t)(colon - own.at)));
+}
+
 int engine_secret_show(const struct run *run, struct buf *fields, struct err *err)
 {
 	struct str secret = run->request.secret;
@@ -137,7 +154,11 @@ int engine_secret_show(const struct run *run, struct buf *fields, struct err *er
 		return 0;
 	struct str rest = str_make(secret.at + 1, secret.length - 1);
 	if (secret.at[0] == 'F') {
-		engine_credentials_put(service, rest, fields);
+		bool along = service && glue_service_about(service)->accompany.length > 0;
+		if (along && memchr(run->service->credential.at, ':', run->service->credential.length))
+			put_accompanied(service, rest, run->service->credential, fields);
+		else
+			engine_credentials_put(service, rest, fields);
 		return 0;
 	}
 	if (run->service->credential.length == 0)

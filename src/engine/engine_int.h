@@ -258,6 +258,9 @@ struct engine_item {
 	struct glue_match match;
 };
 
+/* What this agent puts before a path of a service, in requests of its own: the description says so. */
+void engine_base_put(const struct setup *setup, struct str service, struct buf *out);
+
 /* False: the description has no such path. */
 bool engine_item_find(struct engine *engine, const struct setup *setup, struct engine_item *item);
 

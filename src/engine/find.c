@@ -3,7 +3,7 @@
  *
  * Inquiring (REPLICA_INQUIRE):
  *   a create, or a state that was to make it anew (REPLICA_INQUIRE_ANEW)
- *               by the id that its user chose, or by its natural name: it is there, or it is not, or it is known as another
+ *               by the id that its user chose or that was suggested, or by its natural name: it is there, or it is not, or it is known as another
  *               replicant's. Without either nobody can tell, and it stays in doubt
  *   a delete    by the local id: it is gone, or not
  *   others      nobody can tell
@@ -160,11 +160,26 @@ static void ask_by_chosen_id(struct run *run)
 	engine_seen_free(&seen);
 }
 
+/* The id that was suggested to the service is this replicant's: what has it can be nothing else. */
+static bool has_meta_id(const struct run *run)
+{
+	struct engine_seen seen = {0};
+	struct buf id = {0};
+	if (glue_type_identity(run->match.type) != GLUE_SUGGESTED)
+		return false;
+	engine_seen_take(glue_request_places(run->match.operation), buf_str(&run->body), &seen);
+	replica_id_put(run->task.op.replicant, &id);
+	bool same = str_equal(buf_str(&seen.id), buf_str(&id));
+	engine_seen_free(&seen);
+	buf_free(&id);
+	return same;
+}
+
 void engine_inquire(struct run *run)
 {
 	bool copies = run->class.effect == ORDER_ADOPT && run->class.facet == 0;
 	bool creates = run->class.effect == ORDER_CREATE || copies || run->task.kind == REPLICA_INQUIRE_ANEW;
-	if (creates && glue_type_identity(run->match.type) == GLUE_CHOSEN)
+	if (creates && (glue_type_identity(run->match.type) == GLUE_CHOSEN || has_meta_id(run)))
 		ask_by_chosen_id(run);
 	else if (run->class.effect == ORDER_DELETE && run->task.local_id.length > 0)
 		ask_item(run, run->task.local_id);
@@ -206,10 +221,18 @@ static void state_told(void *context, const struct http_call_answer *answer)
 	engine_state_give(run, replace, &body);
 }
 
+void engine_base_put(const struct setup *setup, struct str service, struct buf *out)
+{
+	const struct glue_service *known = glue_service_find(setup->about.glue, service);
+	if (known)
+		buf_put(out, glue_service_about(known)->base);
+}
+
 bool engine_item_find(struct engine *engine, const struct setup *setup, struct engine_item *item)
 {
 	struct buf path = {0};
 	struct glue_replacer local = engine_to_local(engine);
+	engine_base_put(setup, item->service, &path);
 	buf_put(&path, item->collection);
 	buf_put_char(&path, '/');
 	percent_encode(&path, item->local_id);

@@ -88,6 +88,7 @@ static bool put_create(const struct run *run, struct str fields, struct buf *hea
 {
 	struct buf target = {0};
 	struct str method = STR("POST");
+	engine_base_put(run->setup, run->task.service, &target);
 	buf_put(&target, run->task.collection);
 	bool can = makes_it(run, method, buf_str(&target));
 	if (!can && glue_type_identity(run->match.type) == GLUE_CHOSEN) {

@@ -309,6 +309,24 @@ static bool check_name(struct ticket *ticket, const struct reading *reading)
 	return false;
 }
 
+/* Where a create may say the id, it says the meta-id: the same everywhere. What the user has said stays. */
+static void suggest_id(struct ticket *ticket, struct reading *reading)
+{
+	struct buf id = {0}, body = {0};
+	if (ticket->request.members_count == 0 || reading->has_id ||
+	    glue_type_identity(ticket->match.type) != GLUE_SUGGESTED ||
+	    glue_operation_effect(ticket->match.operation) != GLUE_CREATE)
+		return;
+	replica_id_put(ticket->replicant, &id);
+	if (glue_insert_id(ticket->match.operation, buf_str(&reading->body), buf_str(&id), &body)) {
+		buf_free(&reading->body);
+		reading->body = body;
+		body = (struct buf){0};
+	}
+	buf_free(&body);
+	buf_free(&id);
+}
+
 /* Ids of this site become meta-ids, credentials go where they are kept secret. */
 static bool translate(struct ticket *ticket, struct reading *reading)
 {
@@ -325,6 +343,7 @@ static bool translate(struct ticket *ticket, struct reading *reading)
 	engine_splice(places, &note, buf_str(&reading->body), &unused);
 	glue_splice_target(match, &ticket->asked, &note, &unused);
 	buf_free(&unused);
+	suggest_id(ticket, reading);
 	split_preconditions(ticket, reading);
 	struct buf fields = {0};
 	engine_fields_put(&fields, request->fields, is_no_credential, (void *)match->service);

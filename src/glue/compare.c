@@ -321,9 +321,9 @@ int glue_anew(const struct glue_type *type, struct str body, struct buf *out, st
 	int code = add_places(places, type, &type->volatiles, err);
 	if (code == 0)
 		code = add_parts(places, type, err);
-	if (code == 0 && type->identity == GLUE_ASSIGNED)
+	if (code == 0 && type->identity != GLUE_CHOSEN)
 		code = add_places(places, type, &type->ids, err);
-	if (code == 0 && type->identity == GLUE_ASSIGNED)
+	if (code == 0 && type->identity != GLUE_CHOSEN)
 		code = add_places(places, type, &type->links, err);
 	if (code == 0)
 		code = glue_places_without(places, body, out, err);

@@ -46,8 +46,9 @@ const char *glue_resolution_name(enum glue_resolution resolution); /* "take-one"
 
 /* Who names an item. */
 enum glue_identity {
-	GLUE_ASSIGNED, /* the service makes an id of its own: differs from site to site, users see the meta-id */
-	GLUE_CHOSEN,   /* the user, in path or body: the same at every site; nothing is rewritten */
+	GLUE_ASSIGNED,  /* the service makes an id of its own: differs from site to site, users see the meta-id */
+	GLUE_CHOSEN,    /* the user, in path or body: the same at every site; nothing is rewritten */
+	GLUE_SUGGESTED, /* as assigned, but a create may say the id: the meta-id is put there, and is the id at every site */
 };
 
 /* How an operation runs at another site, later (DESIGN 7, Credentials). */
@@ -167,10 +168,13 @@ struct glue_header {
 struct glue_service_about {
 	struct str name;            /* "*": of every service that has no entry of its own */
 	struct str address;         /* where it usually is: "http://127.0.0.1:9292" */
+	struct str base;            /* what agents put before a path in requests of their own: "/v2"; "": nothing */
 	struct str version_path;    /* what to read to know its version, */
 	struct str version_pointer; /* and where in the answer it stands */
 	const struct str *carry;    /* how it carries a scope along, as in the agent's configuration */
 	uint32_t carry_count;
+	struct str
+		accompany; /* the header in which the agent's own credential goes along with the user's; "": it does not */
 	struct str user_header; /* on whose behalf an operation runs: this header of the request, */
 	struct str user_claim;  /* or this claim of its bearer token (a JWT) */
 	const struct glue_header *impersonate;

@@ -243,7 +243,7 @@ bool glue_operation_opaque(const struct glue_operation *operation)
 
 bool glue_operation_needs_json(const struct glue_operation *operation)
 {
-	bool names = operation->effect == GLUE_CREATE && operation->type->identity == GLUE_CHOSEN;
+	bool names = operation->effect == GLUE_CREATE && operation->type->identity != GLUE_ASSIGNED;
 	return operation->body == GLUE_BODY_ITEM && (names || operation->type->preconditions.count > 0);
 }
 

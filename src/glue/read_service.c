@@ -8,14 +8,19 @@
 enum {
 	CREDENTIAL_HEADERS,
 	CREDENTIAL_RUN,
+	CREDENTIAL_ACCOMPANY,
 	CREDENTIAL_USER,
 	CREDENTIAL_IMPERSONATE,
 	CREDENTIAL_REFUSED,
 	CREDENTIAL_KEYS
 };
-static const char *const credential_keys[] = {
-	[CREDENTIAL_HEADERS] = "headers",         [CREDENTIAL_RUN] = "run",         [CREDENTIAL_USER] = "user",
-	[CREDENTIAL_IMPERSONATE] = "impersonate", [CREDENTIAL_REFUSED] = "refused", NULL};
+static const char *const credential_keys[] = {[CREDENTIAL_HEADERS] = "headers",
+                                              [CREDENTIAL_RUN] = "run",
+                                              [CREDENTIAL_ACCOMPANY] = "accompany",
+                                              [CREDENTIAL_USER] = "user",
+                                              [CREDENTIAL_IMPERSONATE] = "impersonate",
+                                              [CREDENTIAL_REFUSED] = "refused",
+                                              NULL};
 
 static bool read_header(struct glue_load *load, const struct yaml_entry *entry, struct str *name)
 {
@@ -121,6 +126,12 @@ bool glue_read_credentials(struct glue_load *load, const struct yaml_entry *entr
 	if (found[CREDENTIAL_RUN].value != NULL)
 		glue_word(load, &found[CREDENTIAL_RUN], runs, "way to run", &run);
 	credentials->run = (enum glue_credential)run;
+	if (found[CREDENTIAL_ACCOMPANY].value != NULL)
+		read_header(load, &found[CREDENTIAL_ACCOMPANY], &service->about.accompany);
+	if (found[CREDENTIAL_ACCOMPANY].value != NULL && credentials->run != GLUE_FORWARD)
+		glue_complain(
+			load, ERR_INVALID, found[CREDENTIAL_ACCOMPANY].key_node->start_mark,
+			"there is an `accompany`, but `run` is not `forward`: there is no credential of the user to accompany");
 	if (found[CREDENTIAL_USER].value != NULL)
 		read_user(load, &found[CREDENTIAL_USER], &service->about);
 	if (found[CREDENTIAL_IMPERSONATE].value != NULL)
@@ -137,9 +148,10 @@ bool glue_read_credentials(struct glue_load *load, const struct yaml_entry *entr
 
 /* ---- A service --------------------------------------------------------------------------------------------------- */
 
-enum { ADDRESS, UNDER, VERSION, CARRY, CREDENTIALS, ERRORS, SERVICE_KEYS };
+enum { ADDRESS, UNDER, BASE, VERSION, CARRY, CREDENTIALS, ERRORS, SERVICE_KEYS };
 static const char *const service_keys[] = {[ADDRESS] = "address",
                                            [UNDER] = "under",
+                                           [BASE] = "base",
                                            [VERSION] = "version",
                                            [CARRY] = "carry",
                                            [CREDENTIALS] = "credentials",
@@ -158,6 +170,20 @@ static bool read_prefix(struct glue_load *load, const struct yaml_entry *entry, 
 	              TEXT_NAME_FMT " is no prefix; it has no variables and no `/` at its end, as in `/image`",
 	              TEXT_NAME(*prefix));
 	return false;
+}
+
+/* One of those that may stand before a path, or nobody would know again what is behind it. */
+static void read_base(struct glue_load *load, const struct yaml_entry *entry, struct glue_service *service)
+{
+	struct str base;
+	if (!read_prefix(load, entry, &base))
+		return;
+	for (uint32_t i = 0; i < service->under.count; i++)
+		if (str_equal(service->under.at[i], base))
+			service->about.base = base;
+	if (service->about.base.length == 0)
+		glue_complain(load, ERR_INVALID, entry->value->start_mark,
+		              "`base` is " TEXT_NAME_FMT ", which is not among the prefixes that `under` has", TEXT_NAME(base));
 }
 
 static bool read_address(struct glue_load *load, const struct yaml_entry *entry, struct str *address)
@@ -254,6 +280,8 @@ static void read_service(struct glue_load *load, const struct yaml_entry *entry,
 			read_address(load, &found[ADDRESS], &service->about.address);
 		if (found[UNDER].value != NULL)
 			service->under = glue_list(load, &found[UNDER], LIMIT_GLUE_PREFIXES, read_prefix);
+		if (found[BASE].value != NULL)
+			read_base(load, &found[BASE], service);
 		if (found[VERSION].value != NULL)
 			read_version(load, &found[VERSION], &service->about);
 		if (found[CARRY].value != NULL) {

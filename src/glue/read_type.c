@@ -220,7 +220,8 @@ static void read_find(struct glue_load *load, const struct yaml_entry *entry, st
 
 static void read_object(struct glue_load *load, const struct yaml_entry found[TYPE_KEYS], struct glue_type *type)
 {
-	static const char *const identities[] = {[GLUE_ASSIGNED] = "assigned", [GLUE_CHOSEN] = "chosen", NULL};
+	static const char *const identities[] = {
+		[GLUE_ASSIGNED] = "assigned", [GLUE_CHOSEN] = "chosen", [GLUE_SUGGESTED] = "suggested", NULL};
 	static const char *const reaches[] = {"everywhere", "collection", NULL};
 	static const char *const deletes[] = {"loses", "wins", NULL};
 	int identity = GLUE_ASSIGNED, delete = 1;

@@ -2,11 +2,11 @@
 import os
 import pathlib
 
-from .layout import BROKER_PORT
+from .layout import AGENT, API_PORT, BROKER_PORT, PASSWORD
 
 HERE = pathlib.Path(__file__).resolve().parents[1]
-ORDER = ("epmd", "rabbitmq", "mariadb", "network-stub", "keystone", "glance", "placement", "nova-conductor", "nova-scheduler",
-         "nova-api", "nova-compute")  # in which they are started; Nova hangs on a broker that is gone, so it is stopped first
+ORDER = ("epmd", "rabbitmq", "mariadb", "network-stub", "keystone", "agent-token", "glance", "placement", "nova-conductor",
+         "nova-scheduler", "nova-api", "nova-compute")  # in which they are started; Nova hangs on a broker that is gone, so it is stopped first
 
 
 def mariadb(folder):
@@ -38,6 +38,10 @@ def of(site, name):
     if name == "keystone":
         env["OS_KEYSTONE_CONFIG_DIR"] = f"{folder}/etc/keystone"
         return uwsgi(folder, f"{site.inside}:{site.port('identity')}", "/usr/bin/keystone-wsgi-public"), env
+    if name == "agent-token":
+        env.update(OS_AUTH_URL=f"http://{site.inside}:{site.port('identity')}/v3", OS_USERNAME=AGENT, OS_PASSWORD=PASSWORD,
+                   OS_PROJECT_NAME="service")
+        return ["/usr/bin/python3", HERE / "agent-token", folder / "agent.token", "--api", f"{site.inside}:{API_PORT}"], env
     if name == "placement":
         env["OS_PLACEMENT_CONFIG_DIR"] = f"{folder}/etc/placement"
         return uwsgi(folder, f"{site.inside}:{site.port('placement')}", "/usr/bin/placement-api"), env

@@ -130,7 +130,9 @@ endpoint_override = {network}
 auth_type = none
 [cache]
 enabled = false
-[placement]
+[service_user]
+send_service_user_token = true
+{service_user}[placement]
 region_name = {region}
 """
 
@@ -171,7 +173,7 @@ def authtoken(site, user):
 def nova(site, carry):
     made = NOVA.format(folder=site.folder, inside=site.inside, host=site.name.lower(), broker=BROKER_PORT,
                        port=site.port("compute"), database=site.database("nova"), api_database=site.database("nova_api"),
-                       region=REGION, network=site.url("network"))
+                       region=REGION, network=site.url("network"), service_user=credentials(site, "nova"))
     profiler = PROFILER if carry == "osprofiler" else ""
     return made + credentials(site, "placement") + authtoken(site, "nova") + profiler
 
@@ -204,6 +206,9 @@ def services(site, carry="request-id"):
     broker(site)
     write(site.folder / "osprofiler.keys", PROFILER_KEYS + "\n")
     (site.folder / "osprofiler.keys").chmod(0o600)
+    own = site.folder / "agent.token"  # Keystone is not there yet when the agents start: agent-token gets one then
+    own.touch(mode=0o600)
+    own.write_text("none yet\n", encoding="utf-8")
     for user, name in (("admin", "openrc"), ("demo", "openrc-demo")):
         write(site.folder / name, OPENRC.format(identity=site.url("identity"), user=user, password=PASSWORD, region=REGION))
 
@@ -216,5 +221,5 @@ def agent(site, carry):
     for service, port in FRONTS.items():
         ways = ", ".join(f'"{way}"' for way in CARRY[carry]) if service == "compute" else ""
         lines += [f"  {service}:", f"    front: {site.address}:{port}", f"    instances: {site.inside}:{site.port(service)}",
-                  f"    carry: [{ways}]"]
+                  f"    carry: [{ways}]", f"    credential: {{header: X-Auth-Token, file: {site.folder}/agent.token}}"]
     return "# Written by lab/openstack/up.\n" + "\n".join(lines) + "\n"

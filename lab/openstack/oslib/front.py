@@ -1,5 +1,6 @@
 """What the commands of this lab have in common."""
 import argparse
+import os
 import pathlib
 import sys
 
@@ -7,7 +8,8 @@ from wanlib import place
 from wanlib.errors import LabError
 
 LAB = "openstack"
-DIR = pathlib.Path("/var/tmp/cheops-openstack")  # databases and images: nothing for a file system in memory
+# databases and images: nothing for a file system in memory
+DIR = pathlib.Path(os.environ.get("OPENSTACK_LAB_DIR", "/var/tmp/cheops-openstack"))
 
 
 def parser(description, epilog=None):

@@ -9,6 +9,7 @@ the broker and the agent's API; nobody is told of it.
 
     DIR/ID/SiteN/openrc         what a client reads
     DIR/ID/SiteN/agent.yaml     with agent.log, state/
+    DIR/ID/SiteN/agent.token    the agent's own, of its site's Keystone
     DIR/ID/SiteN/etc/           configuration of the services
     DIR/ID/SiteN/log/           what they log (NAME.log) and print (NAME.out)
     DIR/ID/SiteN/images/        Glance's files
@@ -23,6 +24,7 @@ INSIDE = 20000
 API_PORT, PEER_PORT, BROKER_PORT, EPMD_PORT, DIST_PORT = 8079, 8070, 5672, 4369, 25672
 REGION = "RegionOne"
 PASSWORD = "secret"
+AGENT = "cheops"  # the user that the agents are
 DATABASES = ("keystone", "glance", "placement", "nova_api", "nova_cell0", "nova")
 PLACEHOLDER = "site.invalid"  # stands in the template's catalogue for the address of a site
 

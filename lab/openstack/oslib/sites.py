@@ -98,6 +98,7 @@ class OpenStack:
         self.each(self.wait_for_database)
         self.each(self.adapt)
         self.start_services("identity", "keystone", "/v3")
+        self.each(self.start_agent_token)
         self.start_services("image", "glance", "/")
         self.start_services("placement", "placement", "/")
         self.start_nova()
@@ -137,6 +138,13 @@ class OpenStack:
 
         self.each(lambda site: self.lab.wait_part(site, name, lambda: answers(site), f"answer on port {site.port(service)}"))
         self.lab.say(f"{name} answers everywhere")
+
+    def start_agent_token(self, site):
+        """What the agent itself is, at the services of its site: it stays, as tokens do not."""
+        made = site.folder / "agent.token"
+        before = made.read_text(encoding="utf-8")
+        self.lab.start_part(site, "agent-token")
+        self.lab.wait_part(site, "agent-token", lambda: made.read_text(encoding="utf-8") != before, "get a token")
 
     def start_nova(self):
         self.each(lambda site: self.lab.wait_part(site, "rabbitmq", lambda: listens(site, BROKER_PORT), "listen"))

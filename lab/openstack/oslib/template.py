@@ -16,11 +16,11 @@ from wanlib import place
 from wanlib.errors import LabError
 
 from . import commands, configs
-from .layout import DATABASES, FRONTS, PASSWORD, PLACEHOLDER, REGION, Site
+from .layout import AGENT, DATABASES, FRONTS, PASSWORD, PLACEHOLDER, REGION, Site
 
 PACKAGES = ("keystone", "glance-api", "placement-api", "nova-api", "mariadb-server-core")
 SOURCES = ("configs.py", "commands.py", "layout.py", "template.py")
-USERS = ("glance", "nova", "placement")
+USERS = ("glance", "nova", "placement", AGENT)
 CELL = "{scheme}://{username}:{password}@{hostname}/%s?{query}"  # Nova fills this in from each site's configuration
 CELL_BROKER = "{scheme}://{username}:{password}@{hostname}:{port}/"
 

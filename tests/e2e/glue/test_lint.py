@@ -166,6 +166,8 @@ GOOD = [
     with_service(errors={"body": '{"{name}": "{message}"}', "names": {"404": "absent", "*": "fault"}}),
     with_service(errors={"body": "<p>{message}</p>", "type": "text/html; charset=UTF-8"}),
     with_credentials(headers=["A", "B"], run="impersonate", user={"claim": "sub"}, impersonate={"X-User": "{user}"}),
+    with_service(under=["/v2", "/image/v2"], base="/v2", credentials={"accompany": "X-Service-Token"}),
+    with_credentials(run="forward", accompany="X-Service-Token"), with_type(identity="suggested"),
     with_credentials(refused=[401, 403]), with_credentials(user={"header": "X-User"}),
     with_type(collection=["/images", "/v1/images"], item=["/images/{id}", "/v1/images/{id}"]),
     with_type(lists=["/images/detail"], identity="chosen", object="/image", list="", id=["/id", "/uuid"]),

@@ -39,7 +39,7 @@ def expected(app, row):
         "facet": row.get("facet"), "id": row.get("id"), "collection": row.get("in", ""),
         "elsewhere": row.get("elsewhere"), "ids": "collection" if app == "kubernetes" and "id" in row else None,
         "creates": row.get("creates", False), "opaque": row.get("opaque", False), "streams": row.get("streams", False),
-        "credentials": "forward", "trouble": None, "needs_body": False, "places": row.get("places", []),
+        "credentials": "agent" if type_name.startswith("identity.") else "forward", "trouble": None, "needs_body": False, "places": row.get("places", []),
     }
 
 

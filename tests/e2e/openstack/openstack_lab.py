@@ -13,6 +13,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import secrets
 import select
 import shlex
@@ -169,6 +170,20 @@ class Lab(wan_lab.Lab):
         finally:
             connection.close()
 
+    @contextlib.contextmanager
+    def tokens_for(self, site, life_s):
+        """Tokens that this site's Keystone gives meanwhile are good for so long. How long stands in the token: it stays so."""
+        path = self.path(site, "etc", "keystone", "keystone.conf")
+        before = path.read_text(encoding="utf-8")
+        assert "expiration = " in before
+        try:
+            path.write_text(re.sub(r"expiration = \d+", f"expiration = {life_s}", before), encoding="utf-8")
+            self.restart_part(site, "keystone", "identity")
+            yield
+        finally:
+            path.write_text(before, encoding="utf-8")
+            self.restart_part(site, "keystone", "identity")
+
     def listens(self, site, front):
         """Does the service behind that front accept connections?"""
         made = self.socket(site, socket.AF_INET)
@@ -246,6 +261,10 @@ class Lab(wan_lab.Lab):
         """A service of a site, and until the processes that it had started have noticed: they have its port."""
         self.kill(site, part)
         wait_for(lambda: not self.listens(site, FRONTS[service]), f"what {part} of {site} had started to end")
+
+    def restart_part(self, site, part, service):
+        self.kill_part(site, part, service)
+        self.start_part(site, part, service)
 
     def start_part(self, site, part, service):
         """After kill_part(); until the agent has an answer of it."""

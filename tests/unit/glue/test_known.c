@@ -15,6 +15,10 @@ static const char description[] =
 	"      run: impersonate\n"
 	"      user: {claim: sub}\n"
 	"      impersonate: {Impersonate-User: '{user}', X-Why: cheops}\n"
+	"  volume:\n"
+	"    under: [/v3, /volume/v3]\n"
+	"    base: /v3\n"
+	"    credentials: {headers: [X-Auth-Token, X-Service-Token], accompany: X-Service-Token}\n"
 	"types:\n"
 	"  image.image:\n"
 	"    collection: /images\n"
@@ -42,6 +46,7 @@ static const char description[] =
 	"    resolutions:\n"
 	"      - {between: [grow, grow], as: keep-order}\n"
 	"      - {between: [relative, assign], as: reverse-order}\n"
+	"  volume.volume: {collection: /volumes, item: '/volumes/{id}', identity: suggested}\n"
 	"  compute.user: {collection: /users, item: '/users/{name}', identity: chosen, id: /name, name: /name}\n";
 
 static const struct glue_operation *operation_of(const struct glue *glue, const char *service, const char *text)
@@ -110,9 +115,13 @@ static void types(void **state)
 {
 	(void)state;
 	struct glue *glue = read_fine(description);
-	const struct glue_type *image = glue_type_at(glue, 0), *user = glue_type_at(glue, 1);
+	const struct glue_type *image = glue_type_at(glue, 0), *user = glue_type_at(glue, 2),
+						   *volume = glue_type_at(glue, 1);
 	struct buf query = {0};
 	assert_int_equal(glue_type_identity(image), GLUE_ASSIGNED);
+	assert_int_equal(glue_type_identity(volume), GLUE_SUGGESTED);
+	assert_false(glue_type_ids_in_collection(volume));
+	assert_true(glue_operation_needs_json(operation_of(glue, "volume", "POST /v3/volumes")));
 	assert_int_equal(glue_type_identity(user), GLUE_CHOSEN);
 	assert_false(glue_type_ids_in_collection(image));
 	assert_true(glue_type_ids_in_collection(user));
@@ -192,7 +201,7 @@ static void services(void **state)
 	const struct glue_service *image = glue_service_find(glue, STR("image"));
 	const struct glue_service *compute = glue_service_find(glue, STR("compute"));
 	assert_null(glue_service_find(glue, STR("network")));
-	assert_int_equal(glue_services_count(glue), 2);
+	assert_int_equal(glue_services_count(glue), 3);
 	assert_ptr_equal(glue_service_at(glue, 1), compute);
 
 	const struct glue_service_about *about = glue_service_about(image);
@@ -216,6 +225,13 @@ static void services(void **state)
 	assert_int_equal(about->impersonate_count, 2);
 	assert_true(str_equal(about->impersonate[0].name, STR("Impersonate-User")));
 	assert_true(str_equal(about->impersonate[0].value, STR("{user}")));
+	assert_int_equal(about->accompany.length, 0);
+	assert_int_equal(about->base.length, 0);
+
+	about = glue_service_about(glue_service_at(glue, 2));
+	assert_int_equal(glue_credential_use(glue_service_at(glue, 2)), GLUE_FORWARD);
+	assert_true(str_equal(about->accompany, STR("X-Service-Token")));
+	assert_true(str_equal(about->base, STR("/v3")));
 	glue_free(glue);
 }
 
