@@ -55,7 +55,7 @@ static void add_references(struct making *making, const struct glue_references *
 
 /* The type's own, and those of one operation. */
 static struct glue_places *make_places(struct glue_load *load, struct glue_type *type, struct str front,
-                                       const struct glue_references *own)
+                                       const struct glue_references *own, const struct glue_references *beside)
 {
 	struct making making = {.load = load, .type = type, .places = glue_places_new(), .front = front};
 	for (uint32_t i = 0; i < type->ids.count; i++)
@@ -67,6 +67,8 @@ static struct glue_places *make_places(struct glue_load *load, struct glue_type 
 		add(&making, GLUE_PLACE_LINK, &(struct glue_reference){.place = type->links.at[i]});
 	add_references(&making, &type->in_body);
 	add_references(&making, own);
+	making.front = STR("");
+	add_references(&making, beside);
 	type->places[type->places_count++] = making.places;
 	return making.places;
 }
@@ -75,10 +77,10 @@ static struct glue_places *make_places(struct glue_load *load, struct glue_type 
 static const struct glue_places *item_places(struct glue_load *load, struct glue_type *type,
                                              const struct glue_operation *operation)
 {
-	if (operation->own.count > 0 || !str_equal(operation->object, type->object))
-		return make_places(load, type, operation->object, &operation->own);
+	if (operation->own.count > 0 || operation->beside.count > 0 || !str_equal(operation->object, type->object))
+		return make_places(load, type, operation->object, &operation->own, &operation->beside);
 	if (type->item_places == NULL)
-		type->item_places = make_places(load, type, type->object, &operation->own);
+		type->item_places = make_places(load, type, type->object, &operation->own, &operation->beside);
 	return type->item_places;
 }
 
@@ -89,7 +91,7 @@ static const struct glue_places *list_places(struct glue_load *load, struct glue
 		struct buf front = {0};
 		buf_put(&front, type->list);
 		buf_put(&front, STR("/*"));
-		type->list_places = make_places(load, type, buf_str(&front), &none);
+		type->list_places = make_places(load, type, buf_str(&front), &none, &none);
 		buf_free(&front);
 	}
 	return type->list_places;

@@ -40,7 +40,7 @@ struct glue_gather *glue_gather_new(const struct glue_gather_options *options, s
 	gather->lacks = calloc(options->sites_count, sizeof(*gather->lacks));
 	gather->unfit = calloc(options->sites_count, sizeof(*gather->unfit));
 	CHECK(gather->sources && gather->lacks && gather->unfit);
-	gather->shown.hash_key = gather->parts.hash_key = options->hash_key;
+	gather->shown.hash_key = gather->texts.hash_key = gather->parts.hash_key = options->hash_key;
 	for (uint32_t i = 0; i < options->sites_count; i++)
 		glue_json_init(&gather->sources[i].json, false);
 	if (make_places(gather, err) == 0)
@@ -67,6 +67,7 @@ void glue_gather_free(struct glue_gather *gather)
 	free(gather->lacks);
 	free(gather->unfit);
 	gather_shown_free(&gather->shown);
+	gather_shown_free(&gather->texts);
 	gather_parts_free(&gather->parts);
 	buf_free(&gather->after);
 	glue_places_free(gather->places);
@@ -182,6 +183,18 @@ static void keep_part(struct glue_gather *gather, struct gather_source *source, 
 	gather_fail(source, GLUE_GATHER_PARTS);
 }
 
+/* It was shown, word by word, of a site before: what was set up alike at both. More than can be remembered are all shown. */
+static bool is_alike(struct glue_gather *gather, const struct gather_source *source, struct str text)
+{
+	unsigned char id[GLUE_GATHER_ID_BYTES];
+	struct hash_key other = {gather->options.hash_key.k1, ~gather->options.hash_key.k0};
+	if (!gather->options.alike || gather->options.names || source->mark.kind != GATHER_UNMARKED || !source->is_object)
+		return false;
+	uint64_t halves[] = {hash_bytes(&gather->options.hash_key, text), hash_bytes(&other, text) | 1};
+	memcpy(id, halves, sizeof(id));
+	return gather_shown_note(&gather->texts, id) == GATHER_SHOWN_BEFORE;
+}
+
 static void pass(struct glue_gather *gather, struct gather_source *source, struct str text, struct buf *out)
 {
 	if (source->trial || !is_known(gather, source))
@@ -192,7 +205,7 @@ static void pass(struct glue_gather *gather, struct gather_source *source, struc
 	}
 	enum gather_shown_result shown =
 		source->mark.kind != GATHER_UNMARKED ? gather_shown_note(&gather->shown, source->mark.id) : GATHER_SHOWN_NOW;
-	if (shown == GATHER_SHOWN_BEFORE)
+	if (shown == GATHER_SHOWN_BEFORE || is_alike(gather, source, text))
 		return;
 	if (shown == GATHER_SHOWN_TOO_MANY) {
 		err_set(&source->err, ERR_LIMIT, "the list has more than %d replicated resources", LIMIT_GATHER_REPLICAS);

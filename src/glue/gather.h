@@ -5,7 +5,7 @@
  *   out    {"images": [a, b, c], "count": 2}
  *
  * What stands around the array is that of the first site whose list was found: its *shape*. The elements are those of all, in the
- * order of the sites; a replicated resource is shown once.
+ * order of the sites; a replicated resource is shown once, and so is, where asked for, what is the same at two sites byte by byte.
  *
  *   1. Leading: every site is fed until its array begins, and a little further. What stands before it is kept.
  *   2. glue_gather_begin(): a site without a list has failed by now, which can still be told in the head of an answer. A text that
@@ -82,6 +82,7 @@ struct glue_gather_options {
 	struct str next; /* to what says that there is another page; "": nothing does */
 	const struct str
 		*names; /* of the sites, to be put into each element as "cheops-site"; NULL: they are not. Not copied */
+	bool alike; /* objects that are the same at two sites, byte by byte, are shown once; not with names */
 	struct glue_gather_policy policy;
 	struct hash_key hash_key;
 };

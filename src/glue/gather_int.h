@@ -143,7 +143,7 @@ struct glue_gather {
 	bool open;        /* the array was begun, */
 	bool any;         /* and has an element */
 	struct buf after; /* the array, of the shape */
-	struct gather_shown shown;
+	struct gather_shown shown, texts;
 	struct gather_parts parts; /* of what is divided, until all sites are through */
 	struct err *lacks;         /* by site: why a part of it is missing; code 0: none is */
 	const char **unfit;        /* of each: why, where that is a lack of another kind */

@@ -266,6 +266,8 @@ enum glue_identity glue_type_identity(const struct glue_type *type);
 struct str glue_type_name(const struct glue_type *type); /* as it is written in the file: "*.{plural}" */
 /* An id tells items of one collection apart, and no more: a namespace and a name. Otherwise it is unique among all of the type. */
 bool glue_type_ids_in_collection(const struct glue_type *type);
+/* Items that are the same at two sites, byte by byte, are one thing that was set up alike. */
+bool glue_type_alike(const struct glue_type *type);
 /* The collection that all of them are in, as glue_collection_put() has it; "": it depends on the path. */
 struct str glue_type_only_collection(const struct glue_type *type);
 bool glue_type_names_unique(const struct glue_type *type); /* a natural name, unique within its collection */

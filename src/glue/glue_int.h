@@ -99,6 +99,7 @@ struct glue_operation {
 	bool repeatable;
 	bool replays;
 	struct glue_references own;      /* in its bodies only */
+	struct glue_references beside;   /* in its bodies, not within the object */
 	struct glue_uses uses;           /* its own */
 	struct glue_texts divide;        /* numbers in its body that are split over sites */
 	struct glue_relation *relations; /* all that it may use */
@@ -144,6 +145,7 @@ struct glue_type {
 	bool may_be_relied; /* something refers to it, or to any type, and relies on that */
 	struct glue_cross cross;
 	bool unique;
+	bool alike; /* what is the same at two sites, byte by byte, is one thing that was set up alike */
 	bool ids_in_collection;
 	bool delete_wins;
 	struct str find; /* "name={name}"; "": there is no such query */

@@ -78,6 +78,11 @@ enum glue_identity glue_type_identity(const struct glue_type *type)
 	return type->identity;
 }
 
+bool glue_type_alike(const struct glue_type *type)
+{
+	return type->alike;
+}
+
 bool glue_type_ids_in_collection(const struct glue_type *type)
 {
 	return type->ids_in_collection;

@@ -15,6 +15,7 @@ enum {
 	ANSWER,
 	OBJECT,
 	REFERENCES,
+	BESIDE,
 	CREATES,
 	REPEATABLE,
 	REPLAYS,
@@ -34,6 +35,7 @@ static const char *const operation_keys[] = {[METHOD] = "method",
                                              [ANSWER] = "answer",
                                              [OBJECT] = "object",
                                              [REFERENCES] = "references",
+                                             [BESIDE] = "beside",
                                              [CREATES] = "creates",
                                              [REPEATABLE] = "repeatable",
                                              [REPLAYS] = "replays",
@@ -418,6 +420,8 @@ static void read_bodies(struct reading *reading)
 		glue_pointer(reading->load, &reading->found[OBJECT], &operation->object);
 	if (reading->found[REFERENCES].value != NULL)
 		glue_read_references(reading->load, &reading->found[REFERENCES], &operation->own);
+	if (reading->found[BESIDE].value != NULL)
+		glue_read_references(reading->load, &reading->found[BESIDE], &operation->beside);
 	if (reading->found[USES].value != NULL)
 		glue_read_uses(reading->load, &reading->found[USES], &operation->uses);
 	if (reading->found[DIVIDE].value != NULL)

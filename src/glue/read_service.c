@@ -149,14 +149,10 @@ bool glue_read_credentials(struct glue_load *load, const struct yaml_entry *entr
 /* ---- A service --------------------------------------------------------------------------------------------------- */
 
 enum { ADDRESS, UNDER, BASE, VERSION, CARRY, CREDENTIALS, ERRORS, SERVICE_KEYS };
-static const char *const service_keys[] = {[ADDRESS] = "address",
-                                           [UNDER] = "under",
-                                           [BASE] = "base",
-                                           [VERSION] = "version",
-                                           [CARRY] = "carry",
-                                           [CREDENTIALS] = "credentials",
-                                           [ERRORS] = "errors",
-                                           NULL};
+static const char *const service_keys[] = {[ADDRESS] = "address", [UNDER] = "under",
+                                           [BASE] = "base",       [VERSION] = "version",
+                                           [CARRY] = "carry",     [CREDENTIALS] = "credentials",
+                                           [ERRORS] = "errors",   NULL};
 
 static bool read_prefix(struct glue_load *load, const struct yaml_entry *entry, struct str *prefix)
 {

@@ -24,6 +24,7 @@ enum {
 	REFERENCES,
 	OWNER,
 	RELIED,
+	ALIKE,
 	CROSS,
 	DELETE,
 	OPERATIONS,
@@ -51,6 +52,7 @@ static const char *const type_keys[] = {[COLLECTION] = "collection",
                                         [REFERENCES] = "references",
                                         [OWNER] = "owner",
                                         [RELIED] = "relied",
+                                        [ALIKE] = "alike",
                                         [CROSS] = "cross",
                                         [DELETE] = "delete",
                                         [OPERATIONS] = "operations",
@@ -265,6 +267,8 @@ static void read_object(struct glue_load *load, const struct yaml_entry found[TY
 		glue_read_relations(load, &found[REFERENCES], type);
 	if (found[OWNER].value != NULL)
 		glue_read_owner(load, &found[OWNER], type);
+	if (found[ALIKE].value != NULL)
+		glue_flag(load, &found[ALIKE], &type->alike);
 	if (found[RELIED].value != NULL)
 		glue_read_relied(load, &found[RELIED], type);
 	if (found[CROSS].value != NULL)

@@ -165,7 +165,7 @@ int proxy_gather_read(struct proxy_exchange *exchange, struct http_head *head)
 	if (head->upgrade)
 		return refuse(exchange, "a change of the protocol is for one site");
 	gather->trailers = exchange->minor == 1 && asks_for(head, STR("te"), STR("trailers"));
-	gather->shows_sites = gather->lists && asks_for(head, STR("prefer"), STR("cheops-sites"));
+	gather->shows_sites = asks_for(head, STR("prefer"), STR("cheops-sites"));
 	for (size_t i = 0; i < sizeof(useless) / sizeof(useless[0]); i++)
 		for (struct http_field *field; (field = http_find_named(head, useless[i])) != NULL;)
 			field->dropped = true;
@@ -461,6 +461,7 @@ static void make_merger(struct proxy_exchange *exchange)
 	                                      .list = about.list,
 	                                      .next = about.next,
 	                                      .names = gather->shows_sites ? gather->names : NULL,
+	                                      .alike = glue_type_alike(exchange->resource->match.type),
 	                                      .hash_key = exchange->proxy->shared->hash_key};
 	proxy_gather_policy(exchange, &options.policy);
 	gather->merger = glue_gather_new(&options, &err);

@@ -9,6 +9,7 @@
 #include "base/base64.h"
 #include "glue/json.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 bool proxy_put_partial(struct proxy_exchange *exchange, struct buf *out)
@@ -150,10 +151,38 @@ static void put_part(struct proxy_exchange *exchange, uint32_t number, struct bu
 	buf_put_char(out, '}');
 }
 
+/* All sites say the same of an item that was set up alike at each: that is the answer. */
+static bool respond_alike(struct proxy_exchange *exchange)
+{
+	struct proxy_gather *gather = exchange->trial->gather;
+	const struct proxy_part *first = &gather->parts[0];
+	struct buf fields = {0};
+	struct str details;
+	if (!exchange->resource || !exchange->resource->match.type || gather->shows_sites || gather->count < 2 ||
+	    !glue_type_alike(exchange->resource->match.type) || exchange->resource->match.id.length == 0)
+		return false;
+	for (uint32_t i = 0; i < gather->count; i++) {
+		const struct proxy_part *part = &gather->parts[i];
+		if (!part->headed || part->status != 200 || proxy_part_missing(exchange, i, &details) ||
+		    !str_equal(part->content_type, first->content_type) || !str_equal(part->coding, first->coding) ||
+		    !str_equal(buf_str(&part->body), buf_str(&first->body)) || part->coding.length > 0)
+			return false;
+	}
+	char type[128];
+	snprintf(type, sizeof(type), "%.*s", STR_FMT(first->content_type));
+	proxy_put_deeds(exchange, &fields);
+	buf_put(&fields, buf_str(&exchange->state->via));
+	proxy_build_answer(exchange, 200, type, buf_str(&fields), buf_str(&first->body));
+	buf_free(&fields);
+	return true;
+}
+
 void proxy_gather_respond_keyed(struct proxy_exchange *exchange)
 {
 	struct proxy_gather *gather = exchange->trial->gather;
 	struct buf fields = {0}, body = {0};
+	if (respond_alike(exchange))
+		return;
 	for (uint32_t i = 0; i < gather->count; i++) {
 		buf_put_char(&body, i ? ',' : '{');
 		put_part(exchange, i, &body);

@@ -327,7 +327,7 @@ struct proxy_resource {
 	struct str key;
 	struct engine_to_meta to_meta; /* of the answer */
 	site_id here;
-	uint64_t since; /* before the service was asked: engine_standing_now() */
+	uint64_t since;    /* before the service was asked: engine_standing_now() */
 	site_id elsewhere; /* 0; or the engine said that it is this site's to do */
 };
 
@@ -370,7 +370,7 @@ struct proxy_exchange {
 	/* its scope */
 	struct arena arena; /* of what follows, and of texts made for this request */
 	enum proxy_carrier carrier;
-	uint64_t asked_at;                      /* engine_standing_now(), before any service is asked */
+	uint64_t asked_at;                /* engine_standing_now(), before any service is asked */
 	bool gathered;                    /* another agent puts the answer together with those of other sites */
 	bool marks;                       /* and replicas in it are marked */
 	bool ambiguous;                   /* its id stands for several scopes */

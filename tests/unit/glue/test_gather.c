@@ -17,9 +17,10 @@
 struct scene {
 	const char *list;
 	const char *texts[3];
-	const char *expected;        /* NULL: nothing at all */
-	const char *faults[3];       /* by name; NULL: ok */
-	const char *next;            /* pointer */
+	const char *expected;  /* NULL: nothing at all */
+	const char *faults[3]; /* by name; NULL: ok */
+	const char *next;      /* pointer */
+	bool alike;
 	bool names, cut[3], more[3]; /* cut: the connection breaks off behind the text */
 };
 
@@ -50,6 +51,7 @@ static bool gather(const struct scene *scene, size_t first, size_t piece, struct
 	struct glue_gather_options options = {.sites_count = 3,
 	                                      .list = str_of(scene->list),
 	                                      .next = str_of(scene->next ? scene->next : ""),
+	                                      .alike = scene->alike,
 	                                      .names = scene->names ? site_names : NULL};
 	struct glue_gather *gather = glue_gather_new(&options, NULL);
 	size_t at[3] = {0};
@@ -91,6 +93,20 @@ static const struct scene scenes[] = {
 	{.list = "/l",
      .texts = {"{\n \"l\": [\n  {\"a\": 1},\n  {\"b\": 2}\n ]\n}\n", "{\"l\":[ \n  3 , 4 ]}", "{\"l\":[]}"},
      .expected = "{\n \"l\": [\n  {\"a\": 1},\n  {\"b\": 2}, \n  3 , 4\n ]\n}\n"},
+	/* what was set up alike: only objects, and only what is the same byte by byte; not where sites are shown */
+	{.list = "",
+     .texts = {"[{\"i\":1},7,{\"i\":2}]", "[{\"i\":1}, {\"i\": 2},7]", "[{\"i\":2}]"},
+     .expected = "[{\"i\":1},7,{\"i\":2}, {\"i\": 2},7]",
+     .alike = true},
+	{.list = "",
+     .texts = {"[{\"i\":1}]", "[{\"i\":1}]", "[{" REPLICA(A) ",\"i\":1}]"},
+     .expected = "[{\"i\":1},{\"i\":1}]",
+     .alike = true},
+	{.list = "",
+     .texts = {"[{\"i\":1}]", "[{\"i\":1}]", "[]"},
+     .expected = "[{\"cheops-site\":\"Site1\",\"i\":1},{\"cheops-site\":\"Site\\\"2\",\"i\":1}]",
+     .alike = true,
+     .names = true},
 	/* elements of all kinds */
 	{.list = "",
      .texts = {"[\"a]\\\"\",[1,[2]],{}]", "[null,true,-1.5e3,\"\"]", "[{\"x\":{\"y\":[]}}]"},

@@ -101,7 +101,7 @@ static void operations_and_facets_are_numbered(void **state)
 	(void)state;
 	struct glue *glue = read_fine(description);
 	const struct glue_type *type = glue_type_at(glue, 0);
-	assert_int_equal(glue_types_count(glue), 2);
+	assert_int_equal(glue_types_count(glue), 3);
 	assert_int_equal(glue_operations_count(type), 12);
 	for (uint32_t i = 0; i < glue_operations_count(type); i++)
 		assert_int_equal(glue_operation_number(glue_operation_at(type, i)), i);
