@@ -424,11 +424,18 @@ void cross_children_receive(struct cross_children *children, site_id from, struc
 	struct cross_container list;
 	struct replica_id id;
 	children->now = now;
+	struct message head;
+	struct reader rest;
+	if (names_message_open(message, &head, &rest) == 0 && is_gone(children, head.container, from))
+		return; /* it may not have heard of that, and think that it is the prime */
 	if (is_first_list(children, from, message, &list, &id)) {
 		children->containers = true;
 		cross_names_set(children->names, id, &list, now);
 	}
 	cross_names_receive(children->names, from, message, now);
+	if (head.kind == MESSAGE_LIST)
+		drop_removed(children,
+		             head.container); /* of whoever in it is known here to be gone nothing else may tell any more */
 }
 
 /* ---- Reviews -------------------------------------------------------------------------------------------------------------------- */

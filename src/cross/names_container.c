@@ -257,6 +257,28 @@ bool container_hands_over(struct cross_names *names, struct container *it)
 	return it->list.count > 1 && it->ready == all_of(&it->list);
 }
 
+static bool is_same(const struct cross_container *a, const struct cross_container *b)
+{
+	bool same = a->since == b->since && a->count == b->count;
+	for (uint32_t i = 0; i < a->count && same; i++)
+		same = a->sites[i].site == b->sites[i].site && a->sites[i].joined == b->sites[i].joined;
+	return same;
+}
+
+/* Two lists of one term: a prime was forced out, or removed, that had told its last one to some only. Who follows it goes one term further; it hears
+ * of the other list from whoever has that. Nobody but a prime is answered, so that this ends. */
+static void untangle(struct cross_names *names, struct container *it, site_id from, const struct cross_container *list)
+{
+	bool theirs = list->sites[0].site == from, ours = container_is_prime(names, it);
+	if (ours && container_index(it, from) < it->list.count && (!theirs || names->options.self < from)) {
+		struct cross_container next = it->list;
+		next.term++;
+		container_adopt(names, it, &next);
+	} else if (theirs) {
+		names_tell(names, it, from, MESSAGE_LIST);
+	}
+}
+
 /* A list that somebody sent. */
 void container_told(struct cross_names *names, struct container *it, site_id from, const struct cross_container *list)
 {
@@ -265,6 +287,8 @@ void container_told(struct cross_names *names, struct container *it, site_id fro
 		container_adopt(names, it, list);
 	else if (list->term < it->list.term)
 		names_tell(names, it, from, MESSAGE_LIST);
+	else if (list->term == it->list.term && !is_same(list, &it->list))
+		untangle(names, it, from, list);
 	if (it->list.term == list->term && it->list.sites[0].site == from &&
 	    container_index(it, names->options.self) < it->list.count && claims_told(names, it))
 		names_tell(names, it, from, MESSAGE_READY);

@@ -283,6 +283,38 @@ static void the_prime_is_forced_out(void **state)
 	assert_true(has_left(0));
 }
 
+/* It had made another list, of which one site has heard, and the one that follows it has not. */
+static void two_lists_of_one_term_become_one(void **state)
+{
+	(void)state;
+	struct cross_container other;
+	make_container();
+	uint64_t a = make(2, "red");
+	settle(5);
+	assert_true(users[a].accepted);
+	assert_true(cross_names_get(cross_children_names(sites[0].children), container, &other));
+	other.term++;
+	cross_names_set(cross_children_names(sites[0].children), container, &other, now());
+	cross_names_set(cross_children_names(sites[2].children), container, &other, now());
+	commit(0);
+	commit(2);
+	cut[0] = true;
+	struct replica_drop force = {.site = id_of(0), .force = true};
+	assert_int_equal(replica_drop(sites[1].replica, container, &force, now(), NULL), 0);
+	settle(130);
+	for (uint32_t i = 1; i < SITES; i++)
+		check_list(i, 2, 1);
+	uint64_t taken = make(1, "red"), free = make(1, "blue");
+	settle(5);
+	assert_int_equal(users[taken].code, ERR_CONFLICT);
+	assert_true(users[free].accepted);
+	cut[0] = false;
+	settle(130);
+	assert_true(has_left(0));
+	for (uint32_t i = 1; i < SITES; i++)
+		check_list(i, 2, 1);
+}
+
 /* ---- Chance ----------------------------------------------------------------------------------------------------------------------------- */
 
 static bool withdraws; /* sites are withdrawn from the container */
@@ -512,6 +544,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_lies_there_keeps_its_site, setup, teardown),
 		cmocka_unit_test_setup_teardown(both_primes_are_to_leave, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_prime_is_forced_out, setup, teardown),
+		cmocka_unit_test_setup_teardown(two_lists_of_one_term_become_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(strict_by_chance, setup, teardown),
 		cmocka_unit_test_setup_teardown(optimistic_by_chance, setup, teardown),
 		cmocka_unit_test_setup_teardown(sites_leave_by_chance, setup, teardown),
