@@ -180,3 +180,38 @@ def test_children_are_made_all_the_while(lab, replicant, kills):
     names = all_names(project)
     assert len(names) == len(set(names)), "nor is any there twice"
     assert set(told) <= set(names), "what was acknowledged is there"
+
+
+def test_it_is_moved_away(lab, replicant):
+    """To a site that had nothing of it, from the prime, which holds nothing that is in it."""
+    project = begin(lab, "moves", "Site1 % Site2")
+    child = project.make("stays", at=2).json["id"]
+    wait_known(project, child)
+    replicant("move", project.id, "Site1", "Site3")
+    project.numbers[0] = 3
+    wait_for(lambda: is_gone(lab, project, 1), "Site1 to have nothing of it")
+    wait_known(project, child)
+    made(project, "new", at=3)
+    assert refused(project, "stays", 3) and refused(project, "new", 2)
+    for site in project.sites:
+        wait_for(lambda site=site: known_at(site, project.id).json["prime"] == "Site2", "Site2 to keep the names")
+
+
+def test_it_is_forced_out(lab, replicant):
+    project = begin(lab, "forced")
+    for number in (2, 3):
+        assert project.make(f"disk {number}", at=number).status == 201
+    lab[1].kill()
+    try:
+        replicant("drop", project.id, "Site1", "--force", at=2)
+        project.numbers.remove(1)
+        made(project, "after", at=3)
+        for name in ("disk 2", "disk 3", "after"):
+            assert refused(project, name, 2) and refused(project, name, 3)
+    finally:
+        lab[1].start()
+    mesh_maker.wait_reachable(lab.sites)
+    wait_for(lambda: is_gone(lab, project, 1), "Site1 to hear of it, and to go")
+    made(project, "later", at=2)
+    assert refused(project, "after", 2)
+    assert all_names(project) == ["after", "disk 2", "disk 3", "later"]
