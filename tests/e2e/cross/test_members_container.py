@@ -100,7 +100,8 @@ def test_a_site_of_it_is_removed(lab, cheops):
     """The last one, as the mesh is smaller then."""
     project = lab.project("loses one", scope="Site4 % Site1 % Site2")
     child, lost = project.make("child", at=1).json["id"], project.make("lost", at=4).json["id"]
-    for each in (child, lost):
+    copied = project.make("copied", at=4, scope="Site4 & Site1", headers={"Prefer": "wait=20"}).json["id"]
+    for each in (child, lost, copied):
         wait_known(project, each)
     removed = cheops("site", "remove", "Site4", "--yes", "--api", lab[1].config["api"])
     assert removed.status == 0, removed
@@ -111,3 +112,7 @@ def test_a_site_of_it_is_removed(lab, cheops):
         assert project.ask(number, child).json["name"] == "child"
     wait_for(lambda: project.make("after", at=2).status == 201, "the next prime to grant names")
     assert project.make("child", at=2).status == 409
+    # Who had its name is gone; whoever is asked, the one that holds it now claims it again.
+    assert project.ask(2, copied, "PATCH", json_body={"name": "copied"}).status == 200
+    taken = project.make("copied", at=2)
+    assert (taken.status, taken.problem["type"]) == (409, "name-taken"), taken
