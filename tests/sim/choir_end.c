@@ -416,8 +416,9 @@ static bool check_replicant(const struct lack *lack, const struct choir_replican
 			continue;
 		}
 		if (members == 0 && of->kept >> it->number & 1)
-			continue;                                                     /* it left with what it had */
-		if (members == 0 && choir->options.removal && has_left(it, of)) { /* to the one that was removed */
+			continue; /* it left with what it had */
+		/* To the one that was removed; or it was added later, if it ever was. */
+		if (members == 0 && (choir->options.removal || i >= of->founders) && has_left(it, of)) {
 			if (!is_left_alone(choir, it, of) && !check_stranger(lack, it, of))
 				return false;
 			continue;

@@ -197,6 +197,10 @@ static const struct sim_named_seed choir_named_moved[] = {
 	{"in a check: a delete was let be by a site whose users had changed the item behind it: a witness was to take it "
      "for gone",
      51152, 200},
+	{"in a check: two deletes, each of which lost, left nobody that has it, and a site that was to be added then was "
+     "to "
+     "have it",
+     63614, 200},
 };
 
 /* The same, and a site is removed from the mesh: cheops-sim-replica --vary --removal --members --placed --seed SEED --steps STEPS. */
