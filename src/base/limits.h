@@ -142,10 +142,12 @@ enum {
 
 	/* replicated resources */
 	LIMIT_REPLICA_MEMBERS = 64,
-	LIMIT_REPLICA_HOLDERS = 8,             /* of what lies elsewhere: sites that a request for it is sent on to */
-	LIMIT_REPLICA_ALIASES = 64,            /* that lead to each other: one for each member at most */
-	LIMIT_REPLICA_CLASSES = 64,            /* operations that the rules of one replicant tell apart */
-	LIMIT_REPLICA_OPERATIONS = 4096,       /* of one replicant, not yet executed everywhere */
+	LIMIT_REPLICA_HOLDERS = 8,       /* of what lies elsewhere: sites that a request for it is sent on to */
+	LIMIT_REPLICA_ALIASES = 64,      /* that lead to each other: one for each member at most */
+	LIMIT_REPLICA_CLASSES = 64,      /* operations that the rules of one replicant tell apart */
+	LIMIT_REPLICA_OPERATIONS = 4096, /* of one replicant, not yet executed everywhere */
+	LIMIT_REPLICA_REPLAYED =
+		2048, /* of what is divided: changes that may have to be run again. No more are taken then */
 	LIMIT_REPLICA_MESSAGE_BYTES = 1 << 20, /* between members */
 	LIMIT_REPLICA_HEAD_BYTES = 16 << 10,   /* of a request, as it travels */
 	LIMIT_REPLICA_BODY_BYTES = 64 << 10,   /* a longer body travels as a blob */

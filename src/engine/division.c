@@ -135,6 +135,34 @@ static int read_field(struct str value, struct cross_division *division, uint64_
 	return code;
 }
 
+/* As the head of a part that was read has it: what that is a part of, and not to be divided. */
+static const struct str own_prefix = STR_INIT("own ");
+
+static bool is_own(struct str value)
+{
+	return value.length > own_prefix.length && memcmp(value.at, own_prefix.at, own_prefix.length) == 0;
+}
+
+static struct str behind_own(struct str value)
+{
+	return is_own(value) ? str_make(value.at + own_prefix.length, value.length - own_prefix.length) : value;
+}
+
+void engine_division_put_own(struct engine *engine, struct replica_id id, struct buf *fields)
+{
+	struct cross_division division;
+	struct buf bytes = {0};
+	if (!engine_division_get(engine, id, &division))
+		return;
+	cross_division_put(&division, &bytes);
+	buf_put(fields, engine_division_field);
+	buf_put(fields, STR(": "));
+	buf_put(fields, own_prefix);
+	base64_encode(fields, BASE64_URL, buf_str(&bytes));
+	buf_put(fields, STR("\r\n"));
+	buf_free(&bytes);
+}
+
 /* ---- The division that a resource has -------------------------------------------------------------------------------- */
 
 static struct str key_of(const struct replica_id *id)
@@ -191,7 +219,7 @@ void engine_division_ran(const struct run *run, const struct replica_outcome *ou
 	struct cross_division division;
 	struct buf row = {0};
 	uint64_t chance;
-	struct str value = engine_field(run->head.fields, engine_division_field);
+	struct str value = behind_own(engine_field(run->head.fields, engine_division_field));
 	if (outcome->kind != REPLICA_ACCEPTED || !engine->replica)
 		return;
 	if (run->class.effect == ORDER_DELETE && run->match.type &&
@@ -407,7 +435,7 @@ int engine_division_part(struct run *run, struct str *body, struct err *err)
 	uint64_t chance;
 	site_id self = run->engine->options.self;
 	struct str value = engine_field(run->head.fields, engine_division_field);
-	if (value.length == 0)
+	if (value.length == 0 || is_own(value))
 		return 0;
 	int code = read_field(value, &division, &chance, err);
 	if (code)

@@ -607,6 +607,8 @@ uint32_t engine_division_level(struct arena *arena, const struct glue_match *mat
 /* How it is divided now, as far as this site has come. False: it is not known here. */
 bool engine_division_get(struct engine *engine, struct replica_id id, struct cross_division *division);
 
+/* Of the part of this site, as it is read to be set again (src/replica/checkpoint.c): how it is divided now. */
+void engine_division_put_own(struct engine *engine, struct replica_id id, struct buf *fields);
 /* A field of the head of an operation. */
 void engine_division_put_field(struct buf *fields, const struct cross_division *division);
 /* The same, of those that are members of it and stay. */

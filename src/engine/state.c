@@ -100,6 +100,8 @@ static void put_head(const struct run *run, const struct facet_part *part, struc
 		buf_put(&fields, type);
 		buf_put(&fields, STR("\r\n"));
 	}
+	if (part->facet.number == 0)
+		engine_division_put_own(run->engine, run->task.op.replicant, &fields);
 	struct str method = removes ? STR("DELETE") : STR("PUT");
 	engine_head_put(&(struct engine_head){method, buf_str(&target), buf_str(&fields), STR("")}, out);
 	buf_free(&item);

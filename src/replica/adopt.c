@@ -51,7 +51,7 @@ static void take_over(struct replicant *r, const struct op *copy)
 		indexes[count] = i;
 		ops[count++] = r->set.ops[i];
 	}
-	struct order_set set = {ops, count, r->members_count, r->rules, r->base};
+	struct order_set set = {ops, count, r->members_count, r->rules, r->base, false};
 	order_build(&arena, &set, &sequence);
 	r->steps = replica_grow(r->steps, &r->steps_capacity, sequence.ops_count + 1, sizeof(*r->steps));
 	uint32_t upto = sequence.ops_count;

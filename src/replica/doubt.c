@@ -247,6 +247,8 @@ void doubt_recover(struct replica *replica, struct replicant *r)
 	r->lane_dirty = true;
 	if (r->task.what == TASK_FIRST)
 		recover_first(replica, r);
+	else if (r->task.what == TASK_RESTORE)
+		r->unsure = true;
 	else if (r->task.what == TASK_DELIVERED && !blob_is_awaited(replica, r, r->task.member, r->task.number))
 		recover_delivered(r);
 	else

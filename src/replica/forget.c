@@ -8,10 +8,13 @@
  * something can be re-run from there; up to a number of them. Not where one of them has a blob, which is to go as soon as all have it:
  * what cannot be re-run is repaired.
  *
+ * Of what is divided nobody could be given the state: the last one that resets it is kept with all that follows, until this site has a checkpoint
+ * behind it (checkpoint.c).
+ *
  * Gone: the last that counts is a delete, and everybody has settled it. Its id stays for a while (a tombstone), so that a late
  * message does not bring it back. Who may not have heard that we settled it is told GONE until it answers; it can forget it too. */
+#include "replica/checkpoint.h"
 #include "replica/order_int.h"
-#include "replica/replica_int.h"
 
 #include <stdlib.h>
 
@@ -137,6 +140,7 @@ static bool is_sensitive(const struct order_rules *rules)
 /* Forgetting ends before what is not settled. */
 static void keep_reset(const struct replicant *r, bool *settled)
 {
+	bool checkpoints = checkpoint_applies(r);
 	if (!is_sensitive(&r->rules) && r->span != REPLICA_DIVIDED) /* of which nobody could be given the state */
 		return;
 	for (uint32_t i = r->sequence.ops_count; i-- > 0;) {
@@ -144,15 +148,28 @@ static void keep_reset(const struct replicant *r, bool *settled)
 		const struct op *op = r->ops[index];
 		if (op->effect == ORDER_ADOPT)
 			continue;
-		if (op->flags & OP_BLOB)
+		if ((op->flags & OP_BLOB) && !checkpoints)
 			return;
 		bool resets =
 			op->facet == 0 && (op->effect == ORDER_REPLACE || (op->effect == ORDER_CREATE && r->rules.create_replays));
 		if (resets && settled[index]) {
-			settled[index] = r->sequence.ops_count - i > REPLICA_KEPT;
+			settled[index] = !checkpoints && r->sequence.ops_count - i > REPLICA_KEPT;
 			return;
 		}
 	}
+	for (uint32_t i = 0; i < r->ops_count && checkpoints; i++)
+		settled[i] = false;
+}
+
+/* Is what the candidate has carried out a beginning of E, and settled by all? */
+static bool can_be_base(struct arena *arena, const struct replicant *r, const uint32_t *at, const bool *settled)
+{
+	uint32_t base[LIMIT_REPLICA_MEMBERS] = {0};
+	bool *those = arena_array(arena, bool, r->ops_count);
+	for (uint32_t i = 0; i < r->ops_count; i++)
+		those[i] = settled[i] && covers(at, r->ops[i]);
+	order_forget(arena, &r->set, &r->sequence, those, base);
+	return vector_equal(base, at, r->members_count);
 }
 
 /* ---- Forgetting ------------------------------------------------------------------------------------------------------------------- */
@@ -196,6 +213,11 @@ static void forget_up_to(struct replica *replica, struct replicant *r, const uin
 		drop_op(replica, r, op);
 	}
 	r->ops_count = kept;
+	if (r->checkpointed) { /* it was at the base that was */
+		op_unstore(replica, r, r->self, 0);
+		replica->counters.pending_operations++;
+		r->checkpointed = false;
+	}
 	vector_copy(r->base, base, r->members_count);
 	vector_raise(r->handled, base, r->members_count);
 	for (uint32_t i = 0; i < r->members_count; i++)
@@ -226,10 +248,22 @@ void forget_settled(struct replica *replica, struct replicant *r)
 		if (!r->queue && r->task.what == TASK_NONE)
 			forget_gone(replica, r);
 	} else if (r->withheld_count == 0) { /* what is withheld has its place among these */
-		keep_reset(r, settled);
-		order_forget(&arena, &r->set, &r->sequence, settled, base);
+		const uint32_t *at = candidate_at(r);
+		bool takes = at && can_be_base(&arena, r, at, settled);
+		if (takes)
+			vector_copy(base, at, r->members_count);
+		else
+			keep_reset(r, settled);
+		if (!takes)
+			order_forget(&arena, &r->set, &r->sequence, settled, base);
+		if (at && !takes && vector_covers(all, at, r->members_count))
+			checkpoint_later(replica, r);
 		if (!vector_equal(base, r->base, r->members_count))
 			forget_up_to(replica, r, base);
+		if (takes) {
+			checkpoint_take(replica, r);
+			work_add(replica, r); /* there may be need of the next one already */
+		}
 	}
 	arena_free(&arena);
 }
@@ -246,6 +280,7 @@ void forget_gone(struct replica *replica, struct replicant *r)
 		drop_op(replica, r, r->ops[i]);
 	while (r->withheld_count > 0)
 		doubt_drop(replica, r, r->withheld[0].number);
+	checkpoint_drop(replica, r);
 	r->ops_count = r->steps_count = 0;
 	vector_copy(r->base, r->known, r->members_count);
 	queue_refuse(replica, r, ERR_NOT_FOUND, "it was deleted");

@@ -10,6 +10,7 @@
  * already: it waits for one to end. It failed before: it waits a while, longer each time.
  * It makes no sense to run it: what was never made here is deleted without asking the service, and not changed.
  * Nothing that could be re-run resets what was done in another order: the report says `stuck`, and repair.c goes on. */
+#include "replica/checkpoint.h"
 #include "replica/order_int.h"
 #include "replica/replica_int.h"
 
@@ -139,7 +140,7 @@ bool lane_is_redoing(struct replicant *r)
 	struct order_next next = {0};
 	if (r->redo)
 		lane_next(r, &next);
-	return next.action == ORDER_RUN || next.action == ORDER_RERUN;
+	return next.action == ORDER_RUN || next.action == ORDER_RERUN || next.action == ORDER_RESTORE;
 }
 
 /* The service here refused the delete, and a person let it be: what is there is the service's own. The others forget it. */
@@ -531,6 +532,11 @@ static bool go_on(struct replica *replica, struct replicant *r)
 	lane_raise_handled(r);
 	if (next.action == ORDER_RUN || next.action == ORDER_RERUN)
 		return run(replica, r, r->ops[next.op], &next);
+	if (next.action == ORDER_RESTORE) {
+		if (take_slot(replica, r))
+			checkpoint_restore(replica, r);
+		return false;
+	}
 	const struct op *repair = find_repair(r);
 	if (repair) {
 		next = (struct order_next){.action = ORDER_RUN};
@@ -546,7 +552,9 @@ static bool go_on(struct replica *replica, struct replicant *r)
 static void make_sure(struct replica *replica, struct replicant *r)
 {
 	struct op_row row;
-	if (op_fetch(replica, r, r->task.member, r->task.number, &row) == 0)
+	if (r->task.what == TASK_RESTORE)
+		checkpoint_execute(replica, r);
+	else if (op_fetch(replica, r, r->task.member, r->task.number, &row) == 0)
 		lane_execute(replica, r, &row);
 }
 
@@ -584,6 +592,8 @@ void lane_pump(struct replica *replica, struct replicant *r)
 		start_weak(replica, r);
 		return;
 	}
+	if (checkpoint_start(replica, r))
+		return;
 	if (r->queue && !members_holds(replica, r)) {
 		start_first(replica, r);
 		return;
@@ -600,6 +610,8 @@ void lane_pump(struct replica *replica, struct replicant *r)
 		if ((settled && !r->redo) || !go_on(replica, r))
 			break;
 	}
+	if (r->task.task == 0 && checkpoint_start(replica, r))
+		return;
 	members_extend(replica, r);
 }
 

@@ -187,6 +187,20 @@ void lane_trim(struct replicant *r, const uint32_t *base)
 	drop_doubts(r);
 }
 
+void lane_restored(struct replicant *r)
+{
+	struct arena arena;
+	uint32_t count = r->steps_count;
+	arena_init(&arena, 0);
+	lane_order(r);
+	struct order_step_done *done = steps_out(r, &arena);
+	order_restore(&r->set, done, &count);
+	for (uint32_t i = 0; i < r->withheld_count; i++)
+		r->withheld[i].place = UINT32_MAX; /* if it had an effect, that is gone */
+	steps_in(r, done, count);
+	arena_free(&arena);
+}
+
 bool lane_has_done(const struct replicant *r, uint32_t index)
 {
 	const struct op *op = r->ops[index];
@@ -211,7 +225,8 @@ void lane_order(struct replicant *r)
 		ops[i] = (struct order_op){op->member, op->number, op->stamp, op->seen,
 		                           op->effect, op->class,  facet,     r->members[op->member].site};
 	}
-	r->set = (struct order_set){ops, r->ops_count, r->members_count, r->rules, r->base};
+	bool restorable = r->checkpointed && !r->checkpoint_refused;
+	r->set = (struct order_set){ops, r->ops_count, r->members_count, r->rules, r->base, restorable};
 	order_build(&r->order_arena, &r->set, &r->sequence);
 	r->ordered = true;
 }

@@ -21,7 +21,7 @@ static bool take_id(struct page *page, struct str key)
 
 static bool take_op(struct page *page, struct str key)
 {
-	return op_key_parse(key, &page->ops[page->count]);
+	return op_key_parse(key, &page->ops[page->count]) && page->ops[page->count].number > 0; /* else a checkpoint */
 }
 
 static bool take_row(void *context, struct str key, struct str row)

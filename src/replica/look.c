@@ -259,7 +259,8 @@ int replica_standing(struct replica *replica, struct replica_id id, struct repli
 	if (code != 0)
 		return code;
 	const struct report *own = own_report(r);
-	bool reads = r->task.what == TASK_NONE || r->task.what == TASK_STATE || r->task.what == TASK_COPY;
+	bool reads = r->task.what == TASK_NONE || r->task.what == TASK_STATE || r->task.what == TASK_COPY ||
+	             r->task.what == TASK_CHECKPOINT;
 	uint32_t order[LIMIT_REPLICA_MEMBERS];
 	*standing = (struct replica_standing){
 		.settled = !r->redo && !own->stuck && vector_equal(own->settled, r->known, r->members_count),

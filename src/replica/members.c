@@ -33,7 +33,7 @@
  * told each other what they have of S's operations before any of them forgets something that these are concurrent with.
  *
  * A site that was removed does not come back to the same replicant: its numbers could be taken twice. */
-#include "replica/replica_int.h"
+#include "replica/checkpoint.h"
 
 #include "base/check.h"
 
@@ -479,6 +479,7 @@ static void leave(struct replica *replica, struct replicant *r)
 	queue_refuse(replica, r, ERR_NOT_FOUND, "this site is no member of it any more");
 	while (r->withheld_count > 0)
 		doubt_drop(replica, r, r->withheld[0].number);
+	checkpoint_drop(replica, r);
 	for (uint32_t i = 0; i < r->ops_count; i++) {
 		struct op *op = r->ops[i];
 		if (op->flags & OP_BLOB)

@@ -31,7 +31,7 @@
  * Who is a member of the loser and not of the winner all the same, since it was forced out, is told to go (members.c).
  * An alias is remembered as long as what it leads to. Its operations are found by their old ids: shown as superseded, by what they
  * became where they were issued, else by the merge. */
-#include "replica/replica_int.h"
+#include "replica/checkpoint.h"
 
 #include "replica/order_int.h"
 
@@ -391,6 +391,7 @@ static void drop_loser(struct replica *replica, struct replicant *loser)
 		op_unstore(replica, loser, op->member, op->number);
 		free(op);
 	}
+	checkpoint_drop(replica, loser);
 	loser->ops_count = loser->steps_count = 0;
 	vector_copy(loser->base, loser->known, loser->members_count);
 	loser->ordered = loser->redo = false;

@@ -77,6 +77,7 @@ struct order_set {
 	struct order_rules rules;
 	const uint32_t *base; /* operations of each member that are forgotten: everybody has executed them, and whatever
 	                       * comes now had seen them. They are not among `ops`. NULL: none */
+	bool restorable;      /* facet 0 can be set to what it was with all of these executed, and no others */
 };
 
 enum order_fate {
@@ -137,6 +138,7 @@ enum order_action {
 	ORDER_NOTHING, /* X has the effect of E: this site is settled for S */
 	ORDER_RUN,     /* run `op` */
 	ORDER_RERUN,   /* the same, and it ran here before */
+	ORDER_RESTORE, /* set facet 0 to what it was at the base; then order_restore(): all behind it is due */
 	ORDER_STUCK,   /* all has been run, and nothing that could be re-run resets what was done in another order: take the
 	                * state of somebody */
 };
@@ -166,6 +168,9 @@ bool order_deletes(struct arena *arena, const struct order_set *set, const struc
 
 /* Enters into X that `next` was run with this outcome (DONE, REJECTED, DOUBT). There is room for one entry more. */
 void order_step(struct order_step_done *done, uint32_t *done_count, const struct order_next *next, enum order_done how);
+
+/* Enters into X that facet 0 is again as it was at the base. */
+void order_restore(const struct order_set *set, struct order_step_done *done, uint32_t *done_count);
 
 /* Before operations up to `base` are forgotten: takes them out of X, and with them what has no effect any more, which only they
  * may tell. `set` is as before; indexes stay. */

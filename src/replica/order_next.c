@@ -10,7 +10,8 @@
  *   nothing of its facet is out of line         run it
  *   what is out of line only sets values, is in N, and nothing due that depends on it comes before it
  *                                               run it (again): each value ends with its last writer in E
- *   otherwise                                   run the reset of that facet again: all after it is then due again
+ *   otherwise                                   run the reset of that facet again: all after it is then due again. Facet 0 without one
+ *                                               is set to what it was at the base, where that is kept
  *   there is none that can be run again         stuck. What was not run yet is run first, so that no effect is missing
  *
  * An operation that is run again goes to the end of X. For one that only sets values, this is true of the state as well
@@ -389,7 +390,7 @@ static bool can_reset(const struct look *look, uint32_t number)
 {
 	const struct facet *facet = &look->facets[number];
 	if (facet->wanted == ORDER_NONE)
-		return false;
+		return number == 0 && look->set->restorable && is_here(look);
 	if (facet->standing == facet->wanted && look->done[facet->standing_entry].how == ORDER_KEPT)
 		return false;
 	if (op_at(look, facet->wanted)->effect != ORDER_CREATE || !is_here(look))
@@ -425,6 +426,14 @@ static void run(const struct look *look, uint32_t op, struct order_next *next)
 	next->standing = look->spots[op].entry != 0;
 }
 
+static void reset(const struct look *look, uint32_t facet, struct order_next *next)
+{
+	if (look->facets[facet].wanted != ORDER_NONE)
+		run(look, look->facets[facet].wanted, next);
+	else
+		next->action = ORDER_RESTORE;
+}
+
 /* The first of N that is not in line, and what to do about it. */
 static bool choose(struct look *look, struct order_next *next)
 {
@@ -437,7 +446,7 @@ static bool choose(struct look *look, struct order_next *next)
 			continue; /* its facets are stuck */
 		enum verdict verdict = whole ? CLEAN : decide(look, look->names.of[op]);
 		if (verdict == RESET) {
-			run(look, look->facets[look->names.of[op]].wanted, next);
+			reset(look, look->names.of[op], next);
 			return true;
 		}
 		if (verdict != STUCK || look->spots[op].entry == 0) {
@@ -447,7 +456,7 @@ static bool choose(struct look *look, struct order_next *next)
 	}
 	for (uint32_t i = 0; i < look->names.count; i++) {
 		if (decide(look, i) == RESET) {
-			run(look, look->facets[i].wanted, next);
+			reset(look, i, next);
 			return true;
 		}
 	}
@@ -572,6 +581,20 @@ void order_step(struct order_step_done *done, uint32_t *done_count, const struct
 		if (next->as_replace ? !is_replay(&done[i], next) : done[i].op != next->op)
 			done[kept++] = done[i];
 	done[kept++] = (struct order_step_done){.op = next->op, .how = next->as_replace ? ORDER_REPLAYED : how};
+	*done_count = kept;
+}
+
+/* What was rejected has had no effect, and is not tried again. */
+void order_restore(const struct order_set *set, struct order_step_done *done, uint32_t *done_count)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < *done_count; i++) {
+		const struct order_op *op = &set->ops[done[i].op];
+		bool undone = op->facet == 0 && !order_is_copy(op) &&
+		              (!order_concerns_all(op) || done[i].how == ORDER_REPLAYED) && done[i].how != ORDER_REJECTED;
+		if (!undone)
+			done[kept++] = done[i];
+	}
 	*done_count = kept;
 }
 

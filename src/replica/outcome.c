@@ -12,7 +12,7 @@
  *   unknown    repeatable: it is run again until it is known, even if it is not due any more: it may have had its effect. Else
  *              the service is asked; if it cannot tell, X has it as in doubt, the report says so
  */
-#include "replica/replica_int.h"
+#include "replica/checkpoint.h"
 
 #include <stdlib.h>
 
@@ -362,6 +362,25 @@ static void take_weak(struct replica *replica, struct replicant *r, const struct
 	r->head_dirty = r->lane_dirty = true;
 }
 
+/* ---- The part of this site, set again ---------------------------------------------------------------------------------- */
+
+static void take_restored(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
+{
+	bool refused = outcome->kind == REPLICA_REFUSED || outcome->kind == REPLICA_CREDENTIAL;
+	if (outcome->kind == REPLICA_ACCEPTED) {
+		outcome_end(r);
+		checkpoint_restored(r);
+	} else if (refused) {
+		outcome_end(r);
+		checkpoint_was_refused(r);
+	} else if (outcome->kind == REPLICA_UNKNOWN || r->unsure) {
+		try_again(replica, r);
+	} else {
+		outcome_end(r);
+		wait_for(replica, r, outcome->again_us);
+	}
+}
+
 void outcome_take(struct replica *replica, struct replicant *r, const struct replica_outcome *outcome)
 {
 	r->task.task = 0;
@@ -385,6 +404,11 @@ void outcome_take(struct replica *replica, struct replicant *r, const struct rep
 		members_deleted(replica, r, outcome);
 		break;
 	case TASK_WEAK: take_weak(replica, r, outcome); break;
+	case TASK_CHECKPOINT:
+		outcome_end(r);
+		checkpoint_read(replica, r, outcome);
+		break;
+	case TASK_RESTORE: take_restored(replica, r, outcome); break;
 	case TASK_NONE: break;
 	}
 	work_add(replica, r);

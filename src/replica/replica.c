@@ -168,6 +168,7 @@ struct replica_options replica_options_default(void)
 	                                .message_age_ms = UINT64_C(12) * 3600000,
 	                                .clock_ahead_ms = 600000,
 	                                .running_most = 64,
+	                                .kept_most = REPLICA_KEPT,
 	                                .loaded_most = REPLICA_LOADED};
 }
 
@@ -202,11 +203,11 @@ static bool collect_id(void *context, struct str key, struct str row)
 	return true;
 }
 
-static bool count_one(void *context, struct str key, struct str row)
+static bool count_op(void *context, struct str key, struct str row)
 {
-	(void)key;
+	struct replica_op_id op;
 	(void)row;
-	++*(uint64_t *)context;
+	*(uint64_t *)context += !op_key_parse(key, &op) || op.number > 0; /* else a checkpoint */
 	return true;
 }
 
@@ -217,7 +218,7 @@ static int resume(struct replica *replica, struct err *err)
 	void *context = replica->host.context;
 	int code = replica->host.scan(context, REPLICA_LANES, STR(""), STR(""), collect_id, &ids);
 	if (code == 0)
-		code = replica->host.scan(context, REPLICA_OPERATIONS, STR(""), STR(""), count_one,
+		code = replica->host.scan(context, REPLICA_OPERATIONS, STR(""), STR(""), count_op,
 		                          &replica->counters.pending_operations);
 	if (code == 0)
 		code = weak_start(replica);

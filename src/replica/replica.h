@@ -256,8 +256,10 @@ struct replica_options {
 	uint64_t message_age_ms;  /* an older message is dropped: it may speak of what is gone */
 	uint64_t clock_ahead_ms;  /* a stamp further ahead is refused */
 	uint32_t running_most;    /* executions at a time */
-	uint32_t loaded_most;     /* replicants in memory that nothing keeps there */
-	bool holds_containers;    /* what is CONTAINER leaves this site only when replica_let_go() says so */
+	uint32_t
+		kept_most; /* operations on what is divided that are run again, where that has to be; more are behind a checkpoint */
+	uint32_t loaded_most;  /* replicants in memory that nothing keeps there */
+	bool holds_containers; /* what is CONTAINER leaves this site only when replica_let_go() says so */
 };
 
 struct replica_options replica_options_default(void);

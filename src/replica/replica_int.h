@@ -31,11 +31,12 @@ enum {
 	REPLICA_EXTEND_US = 30000000, /* for so long a member waits until it can give a copy of its own; */
 	REPLICA_HOLD_US =
 		2000000, /* after so long it takes nothing new before that: who changes it again and again would never let it */
-	REPLICA_REPAIR_US = 500000,    /* the least time before a member repairs another */
-	REPLICA_RESERVE_MS = 1000,     /* the clock on disk is that far ahead of the clock, */
-	REPLICA_RESERVE_TASKS = 1024,  /* and so are the numbers of tasks: they are rarely written */
-	REPLICA_EXPIRE_US = 10000000,  /* between looks at what is too old */
-	REPLICA_KEY_MS = 24 * 3600000, /* how long an Idempotency-Key is remembered */
+	REPLICA_REPAIR_US = 500000,      /* the least time before a member repairs another */
+	REPLICA_RESERVE_MS = 1000,       /* the clock on disk is that far ahead of the clock, */
+	REPLICA_RESERVE_TASKS = 1024,    /* and so are the numbers of tasks: they are rarely written */
+	REPLICA_CHECKPOINT_US = 1000000, /* from a checkpoint that could not be taken to the next attempt */
+	REPLICA_EXPIRE_US = 10000000,    /* between looks at what is too old */
+	REPLICA_KEY_MS = 24 * 3600000,   /* how long an Idempotency-Key is remembered */
 };
 
 /* ---- The room ----------------------------------------------------------------------------------------------------- */
@@ -138,6 +139,7 @@ bool lane_has_done(const struct replicant *r, uint32_t index);                 /
 struct step *lane_find(struct replicant *r, uint32_t member, uint32_t number); /* in X; NULL */
 void lane_order(struct replicant *r);
 void lane_trim(struct replicant *r, const uint32_t *base);
+void lane_restored(struct replicant *r); /* what was run on the item itself is undone, to the base */
 void lane_raise_handled(struct replicant *r);
 void lane_next(struct replicant *r, struct order_next *next);
 bool lane_comes_back(struct replicant *r); /* it was here, and is to be made anew */

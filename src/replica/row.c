@@ -393,7 +393,7 @@ static bool read_task(struct reader *reader, struct replicant *r)
 	                        .answered = flags & LANE_ANSWERED,
 	                        .standing = flags & LANE_STANDING};
 	r->task.number = read_32(reader);
-	return (flags & ~LANE_FLAGS) == 0 && what <= TASK_LEAVE && kind <= REPLICA_INQUIRE_ANEW &&
+	return (flags & ~LANE_FLAGS) == 0 && what <= TASK_RESTORE && kind <= REPLICA_INQUIRE_ANEW &&
 	       r->task.member < r->members_count;
 }
 

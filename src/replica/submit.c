@@ -5,7 +5,7 @@
  * 3. It joins the queue of its lane (lane.c), and is answered when it was executed (outcome.c), or at once if it is refused.
  *
  * What waits in the queue is in memory only: it was not begun, and nobody was told otherwise. */
-#include "replica/replica_int.h"
+#include "replica/checkpoint.h"
 
 #include "base/check.h"
 
@@ -214,6 +214,13 @@ static int find(struct replica *replica, const struct replica_submission *submis
 	if ((*r)->ops_count >= LIMIT_REPLICA_OPERATIONS)
 		return err_set(err, ERR_LIMIT, "%u operations on it have not been executed everywhere; there can be %d",
 		               (*r)->ops_count, LIMIT_REPLICA_OPERATIONS);
+	bool changes = submission->class.effect == ORDER_ASSIGN || submission->class.effect == ORDER_RELATIVE;
+	if (changes && checkpoint_applies(*r) && (*r)->ops_count >= LIMIT_REPLICA_REPLAYED)
+		return err_set(
+			err, ERR_LIMIT,
+			"%u changes of its parts may have to be run again, which is the most: a site is away, or they come "
+			"without a pause at all sites; try again in a moment, or set the whole (PUT)",
+			(*r)->ops_count);
 	if ((*r)->queue_count >= LIMIT_REPLICA_QUEUE)
 		return err_set(err, ERR_LIMIT, "%u requests wait for their turn on it; at most %d can", (*r)->queue_count,
 		               LIMIT_REPLICA_QUEUE);

@@ -5,7 +5,7 @@
  *
  * A row that makes no sense: the replicant is not loaded, what is asked of it is refused with ERR_CORRUPT, others go on. A store
  * that cannot be read: the room does nothing more; its host makes a new one. */
-#include "replica/replica_int.h"
+#include "replica/checkpoint.h"
 
 #include "base/check.h"
 
@@ -85,6 +85,7 @@ void replicant_wipe(struct replicant *r)
 	buf_free(&r->task.content);
 	buf_free(&r->text);
 	forget_ops(r);
+	candidate_drop(r);
 	arena_free(&r->order_arena);
 	while (r->queue) {
 		struct submission *next = r->queue->next;
@@ -296,6 +297,10 @@ static bool load_op(void *context, struct str key, struct str bytes)
 	if (member == UINT32_MAX || op_row_parse(bytes, &row, NULL) != 0)
 		return false;
 	bool ours = member == r->self;
+	if (ours && id.number == 0) { /* a checkpoint: it is read by itself */
+		load->code = 0;
+		return true;
+	}
 	bool intent = ours && r->task.what == TASK_FIRST && id.number == r->task.number;
 	if (ours && (id.number & REPLICA_WITHHELD) != 0) {
 		load->code = 0;
@@ -314,6 +319,15 @@ static bool load_op(void *context, struct str key, struct str bytes)
 	return true;
 }
 
+static int load_checkpoint(struct replica *replica, struct replicant *r)
+{
+	struct op_row row;
+	int code = checkpoint_applies(r) ? op_fetch(replica, r, r->self, 0, &row) : ERR_NOT_FOUND;
+	if (code == 0 && !checkpoint_load(r, &row))
+		return ERR_CORRUPT;
+	return code == ERR_NOT_FOUND ? 0 : code;
+}
+
 static int load_rows(struct replica *replica, struct replicant *r)
 {
 	struct load load = {r, 0};
@@ -322,6 +336,8 @@ static int load_rows(struct replica *replica, struct replicant *r)
 	if (code == 0)
 		code = head_parse(buf_str(&row), r, replica->options.self, NULL);
 	if (code != 0 || (r->kind != REPLICANT_LIVE && r->kind != REPLICANT_LEFT))
+		goto out;
+	if (r->kind == REPLICANT_LIVE && (code = load_checkpoint(replica, r)) != 0)
 		goto out;
 	code = row_get(replica, REPLICA_LANES, id_str(&r->id), &row);
 	r->lane_stored = code == 0;

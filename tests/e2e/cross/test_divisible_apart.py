@@ -194,3 +194,24 @@ def test_sites_change_while_a_read_is_under_way(lab):
         assert [answer.status for answer in answers] == [200] * 4
         mesh_maker.wait_reachable(lab.sites)
     whole(lab, path, 9)
+
+
+def test_a_history_that_is_longer_than_what_is_kept(lab):
+    """Its create is long forgotten when something comes that belongs before what was run: each site goes back to what it has kept of its own part."""
+    path = lab.make("long", size=100)
+    for number in range(90):
+        assert lab[1 + number % 3].ask("POST", path + "/grow", {"by": 10}).status == 200
+    whole(lab, path, 1000)
+    for turn in range(2):
+        only(lab, 2)
+        assert lab[2].ask("POST", path + "/grow", {"by": 13}).status == 200
+        assert lab[2].ask("POST", path + "/notes", {"text": f"two {turn}"}).status == 200
+        only(lab, 1)
+        assert lab[1].ask("PATCH", path, {"size": 2000 + turn}, Cheops_Divide="weights; Site1=1 Site2=5 Site3=2").status == 200
+        only(lab, 3)
+        assert lab[3].ask("POST", path + "/grow", {"by": -12}).status == 200
+        assert lab[3].ask("POST", path + "/notes", {"text": f"three {turn}"}).status == 200
+        together(lab)
+        whole(lab, path, 2001 + turn)
+        shown = lab[2].ask("GET", path).json
+        assert sorted(shown["notes"]) == sorted(f"{who} {each}" for who in ("two", "three") for each in range(turn + 1))

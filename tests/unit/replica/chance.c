@@ -59,6 +59,7 @@ static void show_replicant(const struct replicant *r)
 	print_message("task %d, unsure %d, redo %d, withheld %u, stuck %d, foreign %d, diverged %d, created %d\n",
 	              r->task.what, r->unsure, r->redo, r->withheld_count, own->stuck, own->foreign, own->diverged,
 	              own->created);
+	print_message("  checkpoint %d, another one is read or waits %d\n", r->checkpointed, r->candidate != NULL);
 	for (uint32_t k = 0; k < r->ops_count; k++)
 		print_message("  op %u.%u effect %u class %u flags %u\n", r->ops[k]->member, r->ops[k]->number,
 		              r->ops[k]->effect, r->ops[k]->class, r->ops[k]->flags);

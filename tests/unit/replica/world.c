@@ -202,6 +202,13 @@ static int64_t number_in(const char *text)
 	return space ? strtoll(space, NULL, 10) : 0;
 }
 
+/* What a user said is of the whole, a part that was read is a part. */
+static int64_t part_in(const struct world_site *site, const char *text)
+{
+	bool divides = site->world->span == REPLICA_DIVIDED && strchr(text, '#');
+	return number_in(text) * (divides ? site_number(site->id) + 1 : 1);
+}
+
 static struct world_item *item_of(struct world_site *site, const char *local_id)
 {
 	uint32_t at = (uint32_t)strtoul(local_id, NULL, 10);
@@ -220,7 +227,7 @@ static int apply(struct world_site *site, const struct world_task *task, char *l
 	if ((creates && task->kind == REPLICA_RUN) || task->kind == REPLICA_RUN_ANEW) {
 		CHECK(site->items_count < WORLD_ITEMS);
 		item = &site->items[site->items_count++];
-		*item = (struct world_item){.there = true, .value = number_in(task->text), .mark = '-', .changes = 1};
+		*item = (struct world_item){.there = true, .value = part_in(site, task->text), .mark = '-', .changes = 1};
 		item->name = name ? name[1] : '\0';
 		if (strchr(task->text, '/'))
 			item->mark = strchr(task->text, '/')[1];
@@ -232,11 +239,13 @@ static int apply(struct world_site *site, const struct world_task *task, char *l
 		return 404;
 	item->changes++;
 	if (creates || strncmp(task->text, "set", 3) == 0) {
-		item->value = number_in(task->text);
+		item->value = part_in(site, task->text);
 		const char *mark = strchr(task->text, '/');
 		item->mark = mark ? mark[1] : '-';
 	} else if (strncmp(task->text, "add", 3) == 0) {
-		item->value += number_in(task->text);
+		item->value += part_in(site, task->text);
+	} else if (strncmp(task->text, "let", 3) == 0) {
+		item->value = part_in(site, task->text);
 	} else if (strncmp(task->text, "times", 5) == 0) {
 		item->value = item->value * number_in(task->text) % 1000003;
 	} else if (strncmp(task->text, "mark", 4) == 0) {
@@ -553,7 +562,7 @@ struct replica_class world_class(const char *text)
 		bool repeatable;
 	} classes[] = {{"create", ORDER_CREATE, false}, {"set", ORDER_REPLACE, true},   {"mark", ORDER_ASSIGN, true},
 	               {"add", ORDER_RELATIVE, false},  {"delete", ORDER_DELETE, true}, {"times", ORDER_RELATIVE, false},
-	               {"file", ORDER_REPLACE, true}};
+	               {"file", ORDER_REPLACE, true},   {"let", ORDER_ASSIGN, true}};
 	for (uint8_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
 		if (strncmp(text, classes[i].name, strlen(classes[i].name)) == 0)
 			return (struct replica_class){.name = str_of(classes[i].name),
@@ -610,6 +619,7 @@ uint64_t world_create(struct world *world, uint32_t site, uint32_t number, uint3
 	                                .collection = STR_INIT("/counters"),
 	                                .members = ids,
 	                                .holders = holders,
+	                                .span = world->span,
 	                                .rules = world->rules};
 	for (uint32_t i = world->sites_count; i-- > 0;) {
 		if (members >> i & 1)
@@ -617,6 +627,7 @@ uint64_t world_create(struct world *world, uint32_t site, uint32_t number, uint3
 		if (world->holders >> i & 1)
 			holders[create.holders_count++] = world->sites[i].id;
 	}
+	create.prime = world->span != REPLICA_ALIKE ? ids[0] : 0;
 	if (world->holders != 0) {
 		create.span = REPLICA_PLACED;
 		create.prime = world->sites[site].id;

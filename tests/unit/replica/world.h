@@ -2,7 +2,7 @@
  * when the test says so; messages and tasks can be held, lost, doubled and turned round.
  *
  * The application has counters: an item has a value and a mark, `create 23`, `set 29` (replace: both), `mark x` (assign), `add 13`
- * (relative), `create 23 @x` (its name, of one letter, is unique at a site), `times 3` (relative, and its order matters), `delete`.
+ * (relative), `let 7` (assign: the value alone), `create 23 @x` (its name, of one letter, is unique at a site), `times 3` (relative, and its order matters), `delete`.
  * An item may have a file, of one letter, in a facet of its own: `file x`, whose body is a blob. It comes only with a state. */
 #ifndef TESTS_REPLICA_WORLD_H
 #define TESTS_REPLICA_WORLD_H
@@ -110,6 +110,8 @@ struct world {
 	uint64_t latency_us;
 	struct order_rules rules;
 	uint32_t holders; /* of what is created, as bits: the other members are witnesses. 0: all have it alike */
+	enum replica_span
+		span; /* DIVIDED: of each number the second site has twice as much as the first, the third three times... */
 	uint64_t sent;
 };
 
