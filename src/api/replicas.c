@@ -127,6 +127,25 @@ static void put_division(struct buf *out, const struct engine_reply *reply, cons
 	buf_put(out, division ? STR("]") : STR(""));
 }
 
+/* Sites that had a share when it was divided last, and went away with their parts. */
+static void put_lost(struct buf *out, const struct engine_reply *reply, const struct replica_view *view,
+                     const struct cross_division *division)
+{
+	bool any = false;
+	buf_put(out, STR(",\"lost\":["));
+	for (uint32_t i = 0; division && i < division->count; i++) {
+		bool member = division->shares[i].weight == 0;
+		for (uint32_t k = 0; k < view->members_count; k++)
+			member |= view->members[k].site == division->shares[i].site;
+		if (member)
+			continue;
+		buf_put(out, any ? STR(",") : STR(""));
+		api_put_site_name(out, reply, division->shares[i].site);
+		any = true;
+	}
+	buf_put_char(out, ']');
+}
+
 static void put_replicant(struct buf *out, const struct engine_reply *reply, uint32_t number)
 {
 	const struct replica_view *view = &reply->replicants[number];
@@ -144,7 +163,9 @@ static void put_replicant(struct buf *out, const struct engine_reply *reply, uin
 		buf_put(out, STR("null"));
 	else
 		api_put_site_name(out, reply, view->prime);
-	put_division(out, reply, reply->divisions ? reply->divisions[number] : NULL);
+	const struct cross_division *division = reply->divisions ? reply->divisions[number] : NULL;
+	put_division(out, reply, division);
+	put_lost(out, reply, view, division);
 	buf_printf(out, ",\"consistency\":\"%s\",\"state\":\"%s\",\"operations\":%u,\"members\":[",
 	           view->consistency == REPLICA_WEAK ? "weak" : "eventual", engine_copy_name(api_worst_copy(view)),
 	           view->operations);

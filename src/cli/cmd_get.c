@@ -218,6 +218,20 @@ static void put_division(struct buf *out, const json_t *item)
 	}
 }
 
+static void put_lost(struct buf *out, const json_t *item)
+{
+	size_t index;
+	json_t *site;
+	json_array_foreach(json_object_get(item, "lost"), index, site)
+	{
+		buf_put(out, STR("the part of "));
+		text_put_harmless(out, str_of(json_string_value(site)));
+		buf_put(out, STR(" is lost: it went away with it. An update of all that is divided (PUT, or PATCH) divides it "
+		                 "anew among "
+		                 "those that are left\n"));
+	}
+}
+
 static void put_one(struct buf *out, const json_t *item, bool colour)
 {
 	static const char *const titles[] = {"SITE",     "STATE",    "LOCAL ID", "PENDING",
@@ -240,6 +254,7 @@ static void put_one(struct buf *out, const json_t *item, bool colour)
 	buf_put_char(out, '\n');
 	put_risks(out, item);
 	put_name_doubt(out, item);
+	put_lost(out, item);
 	cli_table_begin(&table, titles);
 	for (size_t i = 0; i < count; i++) {
 		const json_t *member = sorted[i];

@@ -173,8 +173,10 @@ enum task_what {
 	TASK_WITHHELD, /* inquired */
 	TASK_STATE,    /* read, for a repair */
 	TASK_WEAK,
-	TASK_COPY,  /* read, for a new member */
-	TASK_LEAVE, /* delete what is here */
+	TASK_COPY,       /* read, for a new member */
+	TASK_LEAVE,      /* delete what is here */
+	TASK_CHECKPOINT, /* read, for this site itself */
+	TASK_RESTORE,    /* set again as it was read */
 };
 
 struct task {
@@ -244,11 +246,15 @@ struct replicant {
 	struct order_rules rules;
 	struct member *members;
 	uint32_t members_count;
-	uint32_t self;  /* among the members */
-	bool newcomer;  /* this site was added, and has not made its copy yet */
-	bool deletes;   /* LEFT: its item is still to be deleted */
-	bool let_go;    /* while replica_let_go() is under way */
-	uint32_t *base; /* forgotten */
+	uint32_t self;               /* among the members */
+	bool newcomer;               /* this site was added, and has not made its copy yet */
+	bool deletes;                /* LEFT: its item is still to be deleted */
+	bool let_go;                 /* while replica_let_go() is under way */
+	uint32_t *base;              /* forgotten */
+	bool checkpointed;           /* the part of this site with all of these carried out is kept (checkpoint.c), */
+	bool checkpoint_refused;     /* and the service here has refused to take it back; in memory only, as are */
+	uint64_t checkpoint_us;      /* when it is tried to read one again, */
+	struct candidate *candidate; /* and what may become one */
 	/* The row LANES; the report of this site is members[self].report. */
 	uint32_t *handled;
 	struct step *steps; /* X */

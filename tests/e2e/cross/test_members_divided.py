@@ -128,7 +128,7 @@ def test_the_last_site_stays(lab, replicant):
     wait_whole(lab[1], path, 3)
 
 
-def test_a_site_is_away(lab, replicant):
+def test_a_site_is_away(lab, replicant, cheops):
     path = lab.make("away", scope="Site1 % Site2 % Site3", size=9)
     lab[3].kill()
     try:
@@ -142,9 +142,13 @@ def test_a_site_is_away(lab, replicant):
         wait_lost(lab[1], path, 6)
         wait_lost(lab[2], path, 6)
         assert '"Site3";reason=lost' in lab[2].ask("GET", path).header("Cheops-Partial")
+        wait_for(lambda: shown(lab[2], path).json["lost"] == ["Site3"], "Site2 to hear of it")
+        told = cheops("get", meta_id(path), "--api", lab[2].config["api"])
+        assert "the part of Site3 is lost" in told.out, told
         wait_for(lambda: ";reason=lost" in (lab[2].ask("GET", "/pools").header("Cheops-Partial") or ""), "the list to say so")
         assert lab[1].ask("PATCH", path, {"size": 12}, Prefer="wait=60").status == 200
         wait_for(lambda: lab.parts("away")[:2] == [6, 6], "all of it at those that are left")
+        wait_for(lambda: all(shown(lab[number], path).json["lost"] == [] for number in (1, 2)), "nothing to be lost any more")
     finally:
         lab[3].start()
         mesh_maker.wait_present(lab.sites)
