@@ -1,10 +1,12 @@
 /* cheops-sim-cross: whole worlds of cross resources from one seed. docs/simulator.md says what it checks. */
+#include "sim/main_realm.h"
 #include "sim/span.h"
 
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { SITES = 5, STEPS = 300, STEPS_MOST = 100000, RUN_MOST_S = 120 };
@@ -34,7 +36,9 @@ static const char usage[] =
 	"  --trace             tell everything that happens\n"
 	"  --shrink            after a failure: leave out faults, and users' actions, as long as it still fails\n"
 	"  --keep LIST         of the plan's faults only these numbers\n"
-	"  --keep-actions LIST of the users' actions only these\n";
+	"  --keep-actions LIST of the users' actions only these\n"
+	"\n"
+	"  --realm             another world: all that spans sites at once (cheops-sim-cross --realm --help)\n";
 
 static void put_command(void *context, struct buf *out)
 {
@@ -124,6 +128,9 @@ static void set(void *context, int option, const char *value)
 
 int main(int argc, char **argv)
 {
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--realm") == 0)
+			return main_realm(argc, argv);
 	struct settings settings = {.runner = {.runs = 1, .prepare = prepare, .run = run, .put_command = put_command}};
 	settings.runner.context = &settings;
 	settings.runner.lists[0] = (struct sim_list){.what = "faults"};
