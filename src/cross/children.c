@@ -668,11 +668,13 @@ int cross_children_look(struct cross_children *children, struct replica_id id, s
 /* What was asked for when this site stopped is not any more, and nobody will say so. */
 static bool note_unsettled(void *context, struct str key, struct str row)
 {
+	struct cross_children *children = context;
 	struct child child;
 	struct replica_id id;
+	children->containers = true; /* there was one, also if it is forgotten: the child outlives it for a moment */
 	if (key.length == sizeof(id.bytes) && child_parse(row, &child) && child.next.length > 0) {
 		memcpy(id.bytes, key.at, sizeof(id.bytes));
-		cross_children_note(context, id);
+		cross_children_note(children, id);
 	}
 	return true;
 }

@@ -179,6 +179,14 @@ bool engine_division_get(struct engine *engine, struct replica_id id, struct cro
 	return known;
 }
 
+/* Whoever is no member any more has it by no delete: it has left, and its item may have stayed. */
+void engine_division_forget(struct engine *engine, struct replica_id id)
+{
+	struct cross_division division;
+	if (engine_division_get(engine, id, &division))
+		engine_row_remove(engine, TABLE, key_of(&id));
+}
+
 static const struct replica_member_view *find_member(const struct replica_view *view, site_id site)
 {
 	for (uint32_t i = 0; i < view->members_count; i++)

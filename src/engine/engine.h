@@ -278,6 +278,7 @@ struct engine_request {
 	struct replica_id container;
 	const struct cross_division
 		*division;  /* of what is divided: instead of what the request says; NULL: as that does */
+	bool settles;   /* of a delete: that there is nothing any more is as good */
 	struct str key; /* Idempotency-Key; "" without one */
 	/* In the loop of the request, once; slices live until it returns. */
 	struct http_loop *loop;

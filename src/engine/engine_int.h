@@ -305,6 +305,7 @@ struct engine {
 	bool follow_all, follow_again, follow_timed;
 	bool parts_dividing; /* for the sake of a site that came: one at a time */
 	uint64_t parts_after_us;
+	uint64_t orphans_after_us;
 	struct withdrawal *withdrawals;
 	uint64_t withdrawals_made;
 	struct http_loop *loop;
@@ -606,6 +607,8 @@ uint32_t engine_division_level(struct arena *arena, const struct glue_match *mat
                                uint32_t count, const struct str **pointers);
 /* How it is divided now, as far as this site has come. False: it is not known here. */
 bool engine_division_get(struct engine *engine, struct replica_id id, struct cross_division *division);
+/* It is not here any more. */
+void engine_division_forget(struct engine *engine, struct replica_id id);
 
 /* Of the part of this site, as it is read to be set again (src/replica/checkpoint.c): how it is divided now. */
 void engine_division_put_own(struct engine *engine, struct replica_id id, struct buf *fields);
@@ -625,6 +628,13 @@ int engine_parts_none(struct run *run, struct buf *fields, struct buf *body, str
 /* Has a site come that has no share yet? Then it is divided anew, by its prime. True: look again. */
 bool engine_parts_follow(struct engine *engine, const struct replica_view *view);
 void engine_parts_note_all(struct engine *engine, struct buf *ids);
+
+/* orphans.c */
+/* Something is gone here: if it was a container, what is in it is to be followed. */
+void engine_orphans_note(struct engine *engine, struct replica_id container);
+void engine_orphans_note_all(struct engine *engine, struct buf *ids);
+/* Of what is in no container that is here, at its prime. True: something is under way, or has to be tried again. */
+bool engine_orphans_follow(struct engine *engine, struct arena *arena, const struct replica_view *child);
 /* May a site come to it, or go? Told in the engine's thread, once; NULL: it may, now. Or dropped(), if the engine ends. */
 struct engine_parting {
 	struct replica_id replicant;

@@ -4,6 +4,7 @@
  * done by whoever can, so that it is carried out whoever crashes meanwhile, and for a child of which nobody but its site had heard when the container was extended:
  *   the prime of the names      makes the next list: with a site that has its copy of the container, without one that has left it; once the prime itself has, the next one does
  *   the prime of a child        lets a site of the container know of the child that does not yet, and withdraws it where the container is no more
+ *                             and deletes it when the container is deleted (orphans.c)
  * What is divided is followed in the same way (parts.c).
  * Looked at are replicants of which something has changed, a little later; and all of this site's containers at a start. What could not be done yet is tried again.
  *
@@ -66,7 +67,8 @@ static bool follow_child(struct engine *engine, const struct replica_view *child
 	for (uint32_t i = 0; i < child->members_count; i++) {
 		const struct replica_member_view *member = &child->members[i], *of = find_member(container, member->site);
 		bool stays = of && !of->leaving;
-		if (!stays && member->witness && !member->leaving)
+		/* A copy of what lies here as well goes with the container; what lies here alone keeps the container here. */
+		if (!stays && member->site != engine->options.self && !member->leaving)
 			replica_drop(engine->replica, child->id, &(struct replica_drop){.site = member->site}, engine_now(), NULL);
 	}
 	return left;
@@ -95,11 +97,28 @@ static void children_of(struct engine *engine, struct replica_id container, stru
 
 static uint32_t held_at(struct engine *engine, struct replica_id container, site_id site, struct buf *text);
 
+/* Is a copy being deleted here that this site is to hold no more? Till then the service may refuse to delete the container. */
+static bool is_deleting(struct engine *engine, struct replica_id container)
+{
+	struct buf ids = {0};
+	bool deleting = false;
+	children_of(engine, container, &ids);
+	for (size_t at = 0; at < ids.length && !deleting; at += sizeof(struct replica_id)) {
+		struct arena arena;
+		struct replica_view child;
+		arena_init(&arena, 0);
+		deleting = replica_look(engine->replica, &arena, id_at(&ids, at), &child) == 0 && child.left && child.busy;
+		arena_free(&arena);
+	}
+	buf_free(&ids);
+	return deleting;
+}
+
 /* This site knows best what it holds: what was made meanwhile stays, and so does the container. */
 static void go_on_leaving(struct engine *engine, const struct replica_view *container)
 {
 	struct buf unused = {0};
-	if (held_at(engine, container->id, engine->options.self, &unused) == 0 &&
+	if (held_at(engine, container->id, engine->options.self, &unused) == 0 && !is_deleting(engine, container->id) &&
 	    cross_children_may_leave(engine->children, container, engine_now()))
 		replica_let_go(engine->replica, container->id, engine_now());
 	buf_free(&unused);
@@ -161,9 +180,12 @@ static bool follow_one(struct engine *engine, struct replica_id id)
 			left = follow_container(engine, &view);
 		else if (view.span == REPLICA_DIVIDED)
 			left = follow_divided(engine, &view);
-		else if (view.span == REPLICA_PLACED && view.prime == engine->options.self &&
-		         find_container(engine, &arena, id, &container))
-			left = follow_child(engine, &view, &container);
+		else if (view.span == REPLICA_PLACED && view.prime == engine->options.self)
+			left = find_container(engine, &arena, id, &container) ? follow_child(engine, &view, &container)
+			                                                      : engine_orphans_follow(engine, &arena, &view);
+	} else {
+		engine_orphans_note(engine, id);
+		engine_division_forget(engine, id);
 	}
 	arena_free(&arena);
 	return left;
@@ -178,6 +200,7 @@ void engine_follow_tick(struct http_timer *timer)
 	if (engine->children && engine->follow_all) {
 		cross_names_containers(cross_children_names(engine->children), note_container, &ids);
 		engine_parts_note_all(engine, &ids);
+		engine_orphans_note_all(engine, &ids);
 	}
 	engine->follow_all &= !engine->children;
 	for (size_t at = 0; at < ids.length && engine->children; at += sizeof(struct replica_id)) {

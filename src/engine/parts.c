@@ -11,8 +11,9 @@
  *
  * To withdraw a site S, asked at a member A:
  *   1. A reads all members. Something that is summed and not divided (what is in use) would be lost with S: refused.
- *   2. S has a part, or a share: it is divided anew, with a weight of 0 for S, which stays in the division, so that no one takes it for one that has come. Back to 1.
- *   3. S has neither: it is marked as leaving (members.c), at once. Every operation that gives S something was issued by a member that had not run that of 2; all were
+ *   2. S has a part, or a share, or is not in the division: it is divided anew, with a weight of 0 for S, which stays in the division, so that no one takes it for one that has
+ *      come. Back to 1.
+ *   3. S has nothing, and is in the division as such: it is marked as leaving (members.c), at once. Every operation that gives S something was issued by a member that had not run that of 2; all were
  *      read when they had, and had seen the same. So nothing of that kind is on its way.
  * A crash between 2 and 3 leaves S as a member that has nothing: asking again goes on with 3. A member is away: nothing is done.
  *
@@ -355,6 +356,7 @@ static int look_at_part(struct withdrawal *it, struct arena *arena, const struct
 	return empty ? 0 : 1;
 }
 
+/* Whoever is not in the division may be about to get a share, from a prime that takes it for one that has come. */
 static bool has_share(struct engine *engine, const struct replica_view *view, site_id site)
 {
 	struct cross_division division;
@@ -362,7 +364,7 @@ static bool has_share(struct engine *engine, const struct replica_view *view, si
 	if (!engine_division_now(engine, view, &division))
 		return true;
 	share = share_of(&division, site);
-	return share < division.count && division.shares[share].weight > 0;
+	return share == division.count || division.shares[share].weight > 0;
 }
 
 /* True: all parts were read. Who comes needs no more than that: the prime looks again before it divides. */

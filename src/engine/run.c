@@ -111,6 +111,13 @@ void engine_run_fail(struct run *run, enum replica_outcome_kind kind, const char
 
 /* ---- The answer ---------------------------------------------------------------------------------------------------- */
 
+/* Who deletes it is to hear that there is nothing, if that is a user. */
+static bool cares_for_404(const struct run *run)
+{
+	const struct ticket *ticket = run->task.first ? engine_ticket(run->engine, run->task.ticket) : NULL;
+	return run->task.first && !(ticket && ticket->request.settles);
+}
+
 static enum replica_outcome_kind meaning_of(const struct run *run, unsigned status)
 {
 	if (status >= 200 && status < 300)
@@ -120,7 +127,7 @@ static enum replica_outcome_kind meaning_of(const struct run *run, unsigned stat
 	bool gone = status == 404 || status == 410;
 	bool removes = run->class.effect == ORDER_REPLACE && run->class.facet != 0 &&
 	               str_equal(run->head.method, STR("DELETE")); /* a facet */
-	if (gone && (run->class.effect == ORDER_DELETE || removes) && !run->task.first)
+	if (gone && (run->class.effect == ORDER_DELETE || removes) && !cares_for_404(run))
 		return REPLICA_ACCEPTED;
 	if (status == 408 || status == 425 || status == 429 || status == 503)
 		return REPLICA_FAILED;

@@ -72,7 +72,7 @@ int replica_look(struct replica *replica, struct arena *arena, struct replica_id
 	                              .prime = r->span == REPLICA_ALIKE ? 0 : witness_prime(r),
 	                              .deleted = r->kind != REPLICANT_LIVE || lane_is_deleted(r),
 	                              .left = r->kind == REPLICANT_LEFT,
-	                              .busy = r->queue || r->unsure || r->redo || r->task.what != TASK_NONE,
+	                              .busy = r->queue || r->unsure || r->redo || r->deletes || r->task.what != TASK_NONE,
 	                              .members = members,
 	                              .members_count = count,
 	                              .operations = r->ops_count};

@@ -22,8 +22,10 @@ struct settings {
 static const char usage[] =
 	"usage: cheops-sim-cross --realm [--seed N] [--sites N] [--steps N] [OPTION...]\n"
 	"\n"
-	"A run of --sites sites (2 to 6; 4): for --steps steps (300) of 0.1 s users make, rename, delete and list children of\n"
-	"containers, change and read what is divided, and add and withdraw sites, and faults happen; then all is mended, and\n"
+	"A run of --sites sites (2 to 6; 4): for --steps steps (300) of 0.1 s users make, rename, delete and list children "
+	"of\n"
+	"containers, change and read what is divided, and add and withdraw sites, and faults happen; then all is mended, "
+	"and\n"
 	"has to be right; then all is deleted, and nothing may be left. Without --seed a new one is drawn, and told.\n"
 	"\n"
 	"  --runs N            so many runs, each with the next seed\n"

@@ -8,7 +8,15 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { CONVERGE_S = 240, IDLE_S = 60, EMPTY_S = 240, TOMBSTONES_S = 700, FOLLOW_US = 500000, PEOPLE_S = 5, INDEX_BITS = 8 };
+enum {
+	CONVERGE_S = 240,
+	IDLE_S = 60,
+	EMPTY_S = 240,
+	TOMBSTONES_S = 700,
+	FOLLOW_US = 500000,
+	PEOPLE_S = 5,
+	INDEX_BITS = 8
+};
 
 static const int64_t epoch_ms = 1700000000000;
 
@@ -376,7 +384,7 @@ void realm_report(const struct realm *realm, struct buf *out)
 		{"names lost at healing", figures->lost},
 		{"lists", figures->lists},
 		{"  partial", figures->partial},
-		{"  with a copy whose making was under way", figures->doubled},
+		{"  with a copy that was being made or deleted", figures->doubled},
 		{"reads of what is divided", figures->reads},
 		{"  marked", figures->marked},
 		{"divided anew", figures->redivided},

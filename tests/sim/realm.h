@@ -49,8 +49,9 @@ enum realm_mutation {
 	REALM_CREDULOUS, /* a read takes any answers for parts of the same state */
 	REALM_HIDING,    /* a list does not say which sites are missing */
 	REALM_TWICE,     /* a list shows every copy */
-	REALM_CARELESS,  /* a container is deleted, whatever is in it */
 	REALM_KEEPING,   /* who leaves keeps its part */
+	REALM_ORPHANING, /* nobody looks after what is in a container that is gone */
+	REALM_HOARDING,  /* nor after the division of what is not here any more */
 	REALM_FORGETFUL, /* one commit in four is lost, though it is said to be durable */
 	REALM_MUTATIONS,
 };
@@ -80,20 +81,20 @@ struct realm_thing {
 	struct replica_id id;
 	uint32_t container; /* of a child */
 	uint32_t maker;
-	bool optimistic;   /* of a container */
-	bool cascades;     /* of a container: services delete what is in it with it; else they refuse */
-	bool unset;        /* of a pool: it was never set, only changed */
-	int64_t least;     /* of such: with all changes that were acknowledged; */
-	int64_t open;      /* and how many others may have happened */
-	bool handed;       /* its create was handed to struct replica */
-	bool made;         /* acknowledged */
-	bool doomed;       /* somebody has handed in its delete */
-	bool deleted;      /* acknowledged */
+	bool optimistic; /* of a container */
+	bool cascades;   /* of a container: services delete what is in it with it; else they refuse */
+	bool unset;      /* of a pool: it was never set, only changed */
+	int64_t least;   /* of such: with all changes that were acknowledged; */
+	int64_t open;    /* and how many others may have happened */
+	bool handed;     /* its create was handed to struct replica */
+	bool made;       /* acknowledged */
+	bool doomed;     /* somebody has handed in its delete */
+	bool deleted;    /* acknowledged */
 	uint64_t made_us, doomed_us;
-	uint32_t name;     /* acknowledged last */
-	uint32_t holders;  /* bits: where it was to be made */
-	bool unchecked;    /* its name was */
-	uint32_t lost;     /* bits: of these names its agent was told that they are others' */
+	uint32_t name;    /* acknowledged last */
+	uint32_t holders; /* bits: where it was to be made */
+	bool unchecked;   /* its name was */
+	uint32_t lost;    /* bits: of these names its agent was told that they are others' */
 };
 
 struct realm_item {
@@ -109,7 +110,7 @@ enum realm_verb { REALM_MAKE, REALM_RENAME, REALM_SET, REALM_ADD, REALM_DELETE, 
 struct realm_request {
 	enum realm_verb verb;
 	uint32_t thing, name;
-	int64_t size, total; /* ADD: by how much */
+	int64_t size, total;            /* ADD: by how much */
 	bool settles;                   /* a delete of which nobody cares whether there was anything */
 	uint64_t chance;                /* no two requests have the same */
 	struct cross_division division; /* of a pool */
@@ -149,7 +150,7 @@ struct realm_call {
 
 /* What became of a call that was under way when its agent died. */
 struct realm_doubt {
-	uint64_t chance; /* of the request: no two have the same */
+	uint64_t chance;         /* of the request: no two have the same */
 	struct replica_op_id op; /* number 0: nobody has asked since */
 	bool happened;
 };
@@ -166,7 +167,7 @@ struct realm_site {
 	struct realm_doubt *doubts;
 	uint32_t doubts_count;
 	bool commit_asked, disk_full, refuses, slow;
-	bool stale; /* something has changed since it was looked at what follows from it */
+	bool stale;               /* something has changed since it was looked at what follows from it */
 	uint32_t crash_at_commit; /* 1: before it; 2 and more: after it, with so many deeds less 2 */
 	uint32_t generation;
 	int64_t wall_offset_ms;
@@ -197,8 +198,8 @@ struct realm_reply {
 	uint32_t count; /* children */
 	struct {
 		uint16_t thing;
-		bool known; /* its agent knows which replicant it is; */
-		bool making; /* or that it is being made at this moment */
+		bool known;  /* its agent knows which replicant it is; */
+		bool moving; /* or that it is being made or deleted at this moment */
 	} children[REALM_THINGS];
 };
 
@@ -207,7 +208,7 @@ struct realm_job {
 	uint32_t number, site, generation, thing;
 	uint64_t began_us, until_us, wake_us;
 	bool over, accepted, final; /* final: all is healed and quiet, so it has to succeed */
-	uint32_t round; /* of questions to others: answers to earlier ones do not count */
+	uint32_t round;             /* of questions to others: answers to earlier ones do not count */
 	bool waits;
 	struct realm_request request;
 	uint32_t holders; /* of a child that is made */
@@ -219,7 +220,7 @@ struct realm_job {
 	uint32_t other;                 /* EXTEND, WITHDRAW: which site; EMPTY: the child whose turn it is */
 	uint32_t tries, stage;
 	uint32_t arrived; /* the round of the request that came to another site */
-	uint32_t parent; /* a job that waits for it */
+	uint32_t parent;  /* a job that waits for it */
 };
 
 struct realm_ticket {
@@ -336,7 +337,9 @@ bool realm_receive(struct realm *realm, struct realm_site *it, uint32_t from, st
 void realm_execute(struct realm *realm, struct realm_call *call);
 void realm_act_service(struct realm *realm, uint32_t number);
 void realm_calls_end(struct realm *realm, struct realm_site *it);
-void realm_fill_request(struct realm_request *request, struct replica_request *out);
+/* As it travels; the bytes are what is to be freed. */
+void realm_put_request(const struct realm_request *request, struct buf *bytes, struct replica_request *out);
+bool realm_parse_request(struct str bytes, struct realm_request *request);
 
 /* realm_agent.c: a request from its user to struct replica, and what follows from what has changed. */
 uint32_t realm_thing_new(struct realm *realm, enum realm_kind kind);
@@ -347,7 +350,7 @@ void realm_granted(struct realm *realm, struct realm_site *it, const struct cros
 void realm_answered(struct realm *realm, struct realm_site *it, const struct realm_deed *deed);
 uint32_t realm_children_of(struct realm_site *it, uint32_t container, uint32_t *children);
 void realm_act_follow(struct realm *realm, struct realm_site *it);
-int realm_refuses_withdrawal(struct realm_site *it, const struct replica_view *view, uint32_t site);
+bool realm_holds(struct realm_site *it, uint32_t container, uint32_t site);
 void realm_people(struct realm *realm);
 
 /* realm_pool.c: what is divided. */

@@ -13,7 +13,8 @@ static const struct str type_names[] = {STR_INIT("sample.project"), STR_INIT("sa
 enum { CLASSES = 4 };
 #define D ORDER_DEFAULT
 static const uint8_t plain[CLASSES * CLASSES] = {D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D};
-static const uint8_t of_pools[CLASSES * CLASSES] = {D, D, D, D, D, D, ORDER_KEEP, D, D, ORDER_REVERSE, D, D, D, D, D, D};
+static const uint8_t of_pools[CLASSES * CLASSES] = {D, D, D, D, D, D, ORDER_KEEP, D, D, ORDER_REVERSE,
+                                                    D, D, D, D, D, D};
 #undef D
 
 static const struct replica_class classes[] = {
@@ -36,8 +37,7 @@ uint32_t realm_thing_new(struct realm *realm, enum realm_kind kind)
 /* ---- Telling ------------------------------------------------------------------------------------------------------------------ */
 
 struct verdict {
-	uint32_t job, round;
-	bool accepted;
+	uint32_t job, round, accepted;
 	int code;
 };
 
@@ -84,8 +84,8 @@ void realm_answered(struct realm *realm, struct realm_site *it, const struct rea
 	struct realm_ticket *ticket = &realm->tickets[deed->ticket - 1];
 	if (ticket->site != it->number || ticket->generation != it->generation)
 		return;
-	realm_tell(realm, "s%" PRIu32 " answers: verb %d on thing %" PRIu32 " is %s (%d)", it->number, (int)ticket->request.verb,
-	           ticket->request.thing, deed->accepted ? "accepted" : "refused", deed->code);
+	realm_tell(realm, "s%" PRIu32 " answers: verb %d on thing %" PRIu32 " is %s (%d)", it->number,
+	           (int)ticket->request.verb, ticket->request.thing, deed->accepted ? "accepted" : "refused", deed->code);
 	note(realm, ticket, deed->accepted);
 	tell(realm, it, ticket, deed->accepted, deed->accepted ? 0 : deed->code ? deed->code : ERR_CONFLICT);
 }
@@ -93,7 +93,8 @@ void realm_answered(struct realm *realm, struct realm_site *it, const struct rea
 /* ---- Handing in ------------------------------------------------------------------------------------------------------------------ */
 
 /* What is in a container is known at all of its sites, as they are known here (proxy/container.c). */
-static uint32_t members_of(struct realm *realm, struct realm_site *it, const struct realm_ticket *ticket, site_id *members)
+static uint32_t members_of(struct realm *realm, struct realm_site *it, const struct realm_ticket *ticket,
+                           site_id *members)
 {
 	const struct realm_thing *thing = &realm->things[ticket->request.thing];
 	struct arena arena;
@@ -118,7 +119,10 @@ static void put_collection(const struct realm *realm, const struct realm_thing *
 	struct buf id = {0};
 	if (thing->kind == REALM_CHILD)
 		replica_id_put(realm->things[thing->container].id, &id);
-	snprintf(out, 80, thing->kind == REALM_POOL ? "/pools%s" : thing->kind == REALM_CONTAINER ? "/projects%s" : "/projects/%s/servers",
+	snprintf(out, 80,
+	         thing->kind == REALM_POOL        ? "/pools%s"
+	         : thing->kind == REALM_CONTAINER ? "/projects%s"
+	                                          : "/projects/%s/servers",
 	         id.at ? buf_c(&id) : "");
 	buf_free(&id);
 }
@@ -155,7 +159,8 @@ static void hand_in(struct realm *realm, struct realm_site *it, uint32_t number)
 	                                        .replicant = thing->id,
 	                                        .class = classes[ticket->request.verb],
 	                                        .key = STR("")};
-	realm_fill_request(&ticket->request, &submission.request);
+	struct buf bytes = {0};
+	realm_put_request(&ticket->request, &bytes, &submission.request);
 	if (thing->kind == REALM_CHILD && ticket->request.verb == REALM_MAKE) {
 		submission.request.references = &realm->things[thing->container].id;
 		submission.request.references_count = 1;
@@ -170,6 +175,7 @@ static void hand_in(struct realm *realm, struct realm_site *it, uint32_t number)
 	replica_submit(it->replica, &submission, realm_now(realm, it));
 	if (realm->tickets[number - 1].claims)
 		cross_children_over(it->children, thing->id);
+	buf_free(&bytes);
 	realm_leave(it);
 }
 
@@ -221,8 +227,9 @@ void realm_granted(struct realm *realm, struct realm_site *it, const struct cros
 		return;
 	realm->figures.taken += answer->code == ERR_CONFLICT;
 	realm->figures.unavailable += answer->code == ERR_UNAVAILABLE;
-	realm_tell(realm, "s%" PRIu32 ": the name %.*s for thing %" PRIu32 ": %d%s", it->number, STR_FMT(realm_name(ticket->request.name)),
-	           ticket->request.thing, answer->code, answer->unchecked ? ", unchecked" : "");
+	realm_tell(realm, "s%" PRIu32 ": the name %.*s for thing %" PRIu32 " in thing %" PRIu32 ": %d%s", it->number,
+	           STR_FMT(realm_name(ticket->request.name)), ticket->request.thing,
+	           realm->things[ticket->request.thing].container, answer->code, answer->unchecked ? ", unchecked" : "");
 	if (answer->code == 0 || (answer->code == ERR_CONFLICT && realm->options.mutation == REALM_GENEROUS)) {
 		realm->things[ticket->request.thing].unchecked |= answer->unchecked;
 		hand_in(realm, it, (uint32_t)answer->ticket);
@@ -251,6 +258,23 @@ uint32_t realm_children_of(struct realm_site *it, uint32_t container, uint32_t *
 	return count;
 }
 
+/* held_at(): as far as is known here. */
+bool realm_holds(struct realm_site *it, uint32_t container, uint32_t site)
+{
+	uint32_t children[REALM_THINGS], count = realm_children_of(it, container, children);
+	bool holds = false;
+	for (uint32_t i = 0; i < count && !holds; i++) {
+		struct arena arena;
+		struct replica_view child;
+		arena_init(&arena, 0);
+		const struct replica_member_view *member =
+			realm_look(it, &arena, children[i], &child) ? realm_member(&child, it->realm->sites[site].id) : NULL;
+		holds = member && !member->witness;
+		arena_free(&arena);
+	}
+	return holds;
+}
+
 static bool follow_child(struct realm_site *it, const struct replica_view *child, const struct replica_view *container)
 {
 	struct replica_now now = realm_now(it->realm, it);
@@ -267,41 +291,48 @@ static bool follow_child(struct realm_site *it, const struct replica_view *child
 	}
 	for (uint32_t i = 0; i < child->members_count; i++) {
 		const struct replica_member_view *member = &child->members[i], *of = realm_member(container, member->site);
-		if (!(of && !of->leaving) && member->witness && !member->leaving)
+		if (!(of && !of->leaving) && member->site != it->id && !member->leaving)
 			replica_drop(it->replica, child->id, &(struct replica_drop){.site = member->site}, now, NULL);
 	}
 	return left;
 }
 
-static void follow_names(struct realm_site *it, const struct replica_view *container)
+/* is_deleting(): a copy that this site is to hold no more. */
+static bool is_deleting(struct realm_site *it, uint32_t container)
+{
+	const struct realm *realm = it->realm;
+	bool deleting = false;
+	for (uint32_t i = 0; i < realm->things_count && !deleting; i++) {
+		struct arena arena;
+		struct replica_view view;
+		if (realm->things[i].kind != REALM_CHILD || realm->things[i].container != container)
+			continue;
+		arena_init(&arena, 0);
+		deleting = replica_look(it->replica, &arena, realm->things[i].id, &view) == 0 && view.left && view.busy;
+		arena_free(&arena);
+	}
+	return deleting;
+}
+
+/* go_on_leaving(): this site knows best what it holds. */
+static void go_on_leaving(struct realm_site *it, const struct replica_view *container)
 {
 	struct replica_now now = realm_now(it->realm, it);
-	struct cross_container list;
-	site_id prime;
-	if (!cross_names_get(cross_children_names(it->children), container->id, &list) || list.sites[0].site != it->id)
-		return;
-	for (uint32_t i = 0; i < container->members_count; i++) {
-		const struct replica_member_view *member = &container->members[i];
-		struct cross_change change = {container->id, member->site, true};
-		bool listed = false;
-		for (uint32_t k = 0; k < list.count; k++)
-			listed |= list.sites[k].site == member->site;
-		if (!listed && !member->leaving && !member->joining)
-			cross_children_change(it->children, &change, now, &prime, NULL);
-	}
-	for (uint32_t i = 1; i < list.count; i++) {
-		const struct replica_member_view *member = realm_member(container, list.sites[i].site);
-		struct cross_change change = {container->id, list.sites[i].site, false};
-		if (!member || member->leaving)
-			cross_children_change(it->children, &change, now, &prime, NULL);
-	}
+	uint32_t thing = realm_thing_of(it->realm, container->id);
+	if (!realm_holds(it, thing, it->number) && !is_deleting(it, thing) &&
+	    cross_children_may_leave(it->children, container, now))
+		replica_let_go(it->replica, container->id, now);
 }
 
 static bool follow_container(struct realm_site *it, const struct replica_view *container, uint32_t thing)
 {
 	uint32_t children[REALM_THINGS], count;
 	bool left = false;
-	follow_names(it, container);
+	cross_children_follow(it->children, container, realm_now(it->realm, it));
+	if (replica_is_leaving(it->replica, container->id)) {
+		go_on_leaving(it, container);
+		left = replica_is_leaving(it->replica, container->id);
+	}
 	count = realm_children_of(it, thing, children);
 	for (uint32_t i = 0; i < count; i++) {
 		struct arena arena;
@@ -314,17 +345,28 @@ static bool follow_container(struct realm_site *it, const struct replica_view *c
 	return left;
 }
 
+static bool is_deleted(struct realm_site *it, uint32_t thing)
+{
+	struct arena arena;
+	struct replica_view view;
+	arena_init(&arena, 0);
+	bool deleted =
+		replica_look(it->replica, &arena, it->realm->things[thing].id, &view) == 0 && view.deleted && !view.left;
+	arena_free(&arena);
+	return deleted;
+}
+
 /* engine_orphans_follow(): what is in a container that is not here any more goes, too. True: it has to be looked at again. */
 static bool follow_orphans(struct realm *realm, struct realm_site *it, uint32_t container)
 {
-	uint32_t children[REALM_THINGS], count = realm_children_of(it, container, children);
+	uint32_t children[REALM_THINGS], count = is_deleted(it, container) ? realm_children_of(it, container, children) : 0;
 	bool left = false;
 	for (uint32_t i = 0; i < count; i++) {
 		struct arena arena;
 		struct replica_view view;
 		arena_init(&arena, 0);
 		bool ours = realm_look(it, &arena, children[i], &view) && view.prime == it->id;
-		bool made = ours && realm_member(&view, it->id)->local_id.length > 0;
+		bool made = ours && !view.busy && realm_member(&view, it->id)->local_id.length > 0;
 		arena_free(&arena);
 		left |= ours;
 		if (!made)
@@ -354,38 +396,14 @@ void realm_act_follow(struct realm *realm, struct realm_site *it)
 			left |= follow_container(it, &view, i);
 		else if (known && view.span == REPLICA_DIVIDED)
 			left |= realm_follow_pool(realm, it, &view, i);
-		else if (!known && realm->things[i].kind == REALM_POOL)
+		else if (!known && realm->things[i].kind == REALM_POOL && realm->options.mutation != REALM_HOARDING)
 			realm_forget_division(it, i);
-		else if (!known)
+		else if (!known && realm->things[i].kind == REALM_CONTAINER && realm->options.mutation != REALM_ORPHANING)
 			left |= follow_orphans(realm, it, i);
 		arena_free(&arena);
 	}
 	it->stale = left;
 	realm_leave(it);
-}
-
-/* engine_follow_refuses() */
-int realm_refuses_withdrawal(struct realm_site *it, const struct replica_view *view, uint32_t site)
-{
-	struct realm *realm = it->realm;
-	struct cross_container list;
-	uint32_t children[REALM_THINGS], count;
-	site_id id = realm->sites[site].id;
-	if (cross_names_get(cross_children_names(it->children), view->id, &list) && list.sites[0].site == id)
-		return ERR_CONFLICT;
-	count = realm_children_of(it, realm_thing_of(realm, view->id), children);
-	for (uint32_t i = 0; i < count; i++) {
-		struct arena arena;
-		struct replica_view child;
-		arena_init(&arena, 0);
-		const struct replica_member_view *member =
-			realm_look(it, &arena, children[i], &child) ? realm_member(&child, id) : NULL;
-		bool holds = member && !member->witness;
-		arena_free(&arena);
-		if (holds)
-			return ERR_CONFLICT;
-	}
-	return 0;
 }
 
 /* ---- People ------------------------------------------------------------------------------------------------------------------------ */
@@ -403,12 +421,13 @@ static void empty(struct realm *realm, struct realm_site *it, uint32_t container
 	}
 }
 
-static bool happened(const struct realm_site *it, struct replica_op_id op)
+/* Nobody knows before the agent has found out that it cannot. */
+static bool happened(const struct realm_site *it, struct replica_op_id op, bool *yes)
 {
 	for (uint32_t i = it->doubts_count; i-- > 0;)
 		if (it->doubts[i].op.number == op.number && it->doubts[i].op.site == op.site &&
 		    memcmp(it->doubts[i].op.replicant.bytes, op.replicant.bytes, sizeof(op.replicant.bytes)) == 0)
-			return it->doubts[i].happened;
+			return *yes = it->doubts[i].happened, true;
 	return false;
 }
 
@@ -416,14 +435,25 @@ static void judge(struct realm *realm, struct realm_site *it, struct replica_op_
 {
 	uint32_t thing = realm_thing_of(realm, op.replicant);
 	enum replica_verdict verdict = REPLICA_RETRY;
+	bool yes = false;
+	if (state == REPLICA_IN_DOUBT && !happened(it, op, &yes))
+		return;
 	if (state == REPLICA_IN_DOUBT)
-		verdict = happened(it, op) ? REPLICA_HAPPENED : REPLICA_DISMISS;
+		verdict = yes ? REPLICA_HAPPENED : op.number >= 1u << 31 ? REPLICA_DISMISS : REPLICA_RETRY;
 	else if (realm->things[thing].kind == REALM_CONTAINER)
 		empty(realm, it, thing);
 	realm->figures.judged++;
-	realm_tell(realm, "s%" PRIu32 ": a person says %d of s%" PRIu32 ".%" PRIu32 " of thing %" PRIu32, it->number, (int)verdict,
-	           realm_site_of(realm, op.site), op.number, thing);
+	realm_tell(realm, "s%" PRIu32 ": a person says %d of s%" PRIu32 ".%" PRIu32 " of thing %" PRIu32, it->number,
+	           (int)verdict, realm_site_of(realm, op.site), op.number, thing);
 	replica_judge(it->replica, op, verdict, STR(""), realm_now(realm, it), NULL);
+}
+
+/* A container leaves a site when nothing of it is there any more: who waits for that deletes it. */
+static void empty_who_leave(struct realm *realm, struct realm_site *it)
+{
+	for (uint32_t i = 0; i < realm->things_count && it->replica; i++)
+		if (realm->things[i].kind == REALM_CONTAINER && replica_is_leaving(it->replica, realm->things[i].id))
+			empty(realm, it, i);
 }
 
 void realm_people(struct realm *realm)
@@ -445,6 +475,7 @@ void realm_people(struct realm *realm)
 			if (state == REPLICA_IN_DOUBT || state == REPLICA_REJECTED)
 				judge(realm, it, ops[k], state);
 		}
+		empty_who_leave(realm, it);
 		realm_leave(it);
 	}
 }

@@ -31,21 +31,29 @@ void realm_check_name(struct realm *realm, uint32_t number)
 /* How often is it shown? A copy that its agent knows is shown once, with the others; of one that it does not nobody knows what it is. */
 static uint32_t shown(struct realm *realm, const struct realm_job *job, uint32_t thing)
 {
-	uint32_t known = 0, unknown = 0, making = 0;
+	uint32_t known = 0, unknown = 0, moving = 0;
 	for (uint32_t i = 0; i < job->asked_count; i++) {
 		const struct realm_reply *reply = &job->replies[i];
 		for (uint32_t k = 0; k < reply->count; k++) {
 			known += reply->children[k].thing == thing && reply->children[k].known;
-			unknown += reply->children[k].thing == thing && !reply->children[k].known && !reply->children[k].making;
-			making += reply->children[k].thing == thing && reply->children[k].making;
+			unknown += reply->children[k].thing == thing && !reply->children[k].known && !reply->children[k].moving;
+			moving += reply->children[k].thing == thing && reply->children[k].moving;
 		}
 	}
-	realm->figures.doubled += making > 0 && known > 0;
+	realm->figures.doubled += moving > 0 && known > 0;
 	return (realm->options.mutation == REALM_TWICE ? known : known > 0) + unknown;
 }
 
+/* A site that has come, and of which the one that is asked has not heard, cannot be named: the answer is to be partial at least. */
 static bool is_excused(const struct realm *realm, const struct realm_job *job, const struct realm_thing *thing)
 {
+	uint32_t asked = 0, missing = 0;
+	for (uint32_t i = 0; i < job->asked_count; i++) {
+		asked |= 1u << job->asked[i];
+		missing |= !job->replies[i].came || !job->replies[i].here ? 1u << job->asked[i] : 0;
+	}
+	if (missing && !(asked & thing->holders) && realm->options.mutation != REALM_HIDING)
+		return true;
 	for (uint32_t i = 0; i < job->asked_count; i++)
 		if ((!job->replies[i].came || !job->replies[i].here) && thing->holders >> job->asked[i] & 1 &&
 		    realm->options.mutation != REALM_HIDING)
@@ -76,7 +84,8 @@ void realm_check_list(struct realm *realm, const struct realm_job *job)
 			                ", and no site that has it is said to be missing",
 			                job->thing, job->site, i);
 		if (times > 1)
-			realm_violation(realm, "a list of thing %" PRIu32 " at s%" PRIu32 " shows thing %" PRIu32 " %" PRIu32 " times",
+			realm_violation(realm,
+			                "a list of thing %" PRIu32 " at s%" PRIu32 " shows thing %" PRIu32 " %" PRIu32 " times",
 			                job->thing, job->site, i, times);
 	}
 }
@@ -133,9 +142,10 @@ static bool look_at_members(struct realm *realm, uint32_t number, uint32_t *memb
 			uint32_t bit = 1u << realm_site_of(realm, view.members[k].site);
 			all |= bit;
 			have |= view.members[k].witness ? 0 : bit;
-			moving |= view.members[k].joining || view.members[k].leaving;
-			if (view.members[k].stuck || view.members[k].diverged)
-				moving = true;
+			/* Where all are to leave one stays. */
+			moving |= view.members[k].joining || (view.members[k].leaving && view.members_count > 1);
+			moving |= view.members[k].stuck || view.members[k].diverged || view.members[k].rejected > 0 ||
+			          view.members[k].in_doubt > 0;
 		}
 		moving |= known && view.busy;
 		arena_free(&arena);
@@ -143,7 +153,8 @@ static bool look_at_members(struct realm *realm, uint32_t number, uint32_t *memb
 			continue;
 		knows |= 1u << i;
 		if (moving)
-			return no(why, "s%" PRIu32 " waits for something of thing %" PRIu32, i, number);
+			return no(why, "s%" PRIu32 " waits for something of %s %" PRIu32, i,
+			          realm_kind_name(realm->things[number].kind), number);
 		if (*members != 0 && (*members != all || *holders != have))
 			return no(why, "sites differ on who has thing %" PRIu32, number);
 		*members = all;
@@ -178,8 +189,8 @@ static bool check_child(struct realm *realm, uint32_t number, uint32_t members, 
 	if (cross_children_look(maker->children, thing->id, &view) != 0)
 		return no(why, "thing %" PRIu32 " has no name at s%" PRIu32, number, maker->number);
 	if (!str_equal(view.claim.name, realm_name(item->name)))
-		return no(why, "thing %" PRIu32 " is called %.*s, and has the name %.*s", number, STR_FMT(realm_name(item->name)),
-		          STR_FMT(view.claim.name));
+		return no(why, "thing %" PRIu32 " is called %.*s, and has the name %.*s", number,
+		          STR_FMT(realm_name(item->name)), STR_FMT(view.claim.name));
 	bool lost = view.state == CROSS_LOST;
 	if (lost && (!thing->unchecked || !(thing->lost >> item->name & 1)))
 		return no(why, "thing %" PRIu32 " has lost its name, %s", number,
@@ -211,7 +222,8 @@ static bool check_pool(struct realm *realm, uint32_t number, uint32_t members, s
 		if (!(members >> i & 1))
 			continue;
 		if (!has || (any && memcmp(&first, &other, sizeof(first)) != 0) || (any && item->total != total))
-			return no(why, "s%" PRIu32 " has another idea of thing %" PRIu32 ": %" PRId64 " of %" PRId64 ", not %" PRId64, i,
+			return no(why,
+			          "s%" PRIu32 " has another idea of thing %" PRIu32 ": %" PRId64 " of %" PRId64 ", not %" PRId64, i,
 			          number, item->part, item->total, total);
 		first = other;
 		total = item->total;
@@ -228,9 +240,23 @@ static bool check_pool(struct realm *realm, uint32_t number, uint32_t members, s
 			return no(why, "s%" PRIu32 " has no share of thing %" PRIu32, i, number);
 	}
 	if (any && thing->unset && (total < thing->least || total > thing->least + thing->open))
-		return no(why, "thing %" PRIu32 " is %" PRId64 ", and was to be %" PRId64 " and at most %" PRId64 " more", number,
-		          total, thing->least, thing->open);
+		return no(why, "thing %" PRIu32 " is %" PRId64 ", and was to be %" PRId64 " and at most %" PRId64 " more",
+		          number, total, thing->least, thing->open);
 	return true;
+}
+
+/* Of whom a site has a row and it is not there; NOBODY: of none. */
+static uint32_t left_over(const struct realm *realm, const struct realm_site *it, const uint32_t *members)
+{
+	const struct choir_table *table = &it->name_rows.tables[CROSS_CHILDREN];
+	for (uint32_t i = 0; i < table->count; i++) {
+		struct replica_id id;
+		memcpy(id.bytes, choir_row_key(table->rows[i]).at, sizeof(id.bytes));
+		uint32_t thing = realm_thing_of(realm, id);
+		if (thing == REALM_NOBODY || members[thing] == 0)
+			return thing;
+	}
+	return REALM_NOBODY;
 }
 
 /* Of each name at a prime, claim and child there is one for each that is there, and no more. */
@@ -245,18 +271,21 @@ static bool check_rows(struct realm *realm, const uint32_t *members, struct buf 
 		if (thing->kind != REALM_CHILD || members[i] == 0)
 			continue;
 		claims[thing->maker]++;
-		kept += cross_children_look(realm->sites[thing->maker].children, thing->id, &view) == 0 &&
-		        view.state == CROSS_KEPT;
+		kept +=
+			cross_children_look(realm->sites[thing->maker].children, thing->id, &view) == 0 && view.state == CROSS_KEPT;
 	}
 	for (uint32_t i = 0; i < realm->options.sites; i++) {
 		const struct realm_site *it = &realm->sites[i];
 		names += rows_of(it, CROSS_NAMES);
 		if (rows_of(it, CROSS_CLAIMS) != claims[i] || rows_of(it, CROSS_CHILDREN) != claims[i])
-			return no(why, "s%" PRIu32 " made %" PRIu32 " children that are there, and has %" PRIu32 " claims and %" PRIu32 " rows of them",
-			          i, claims[i], rows_of(it, CROSS_CLAIMS), rows_of(it, CROSS_CHILDREN));
+			return no(why,
+			          "s%" PRIu32 " made %" PRIu32 " children that are there, and has %" PRIu32 " claims and %" PRIu32
+			          " rows of them (thing %" PRId32 ")",
+			          i, claims[i], rows_of(it, CROSS_CLAIMS), rows_of(it, CROSS_CHILDREN),
+			          (int32_t)left_over(realm, it, members));
 		if (rows_of(it, CROSS_CONTAINERS) != containers[i])
-			return no(why, "s%" PRIu32 " is a site of %" PRIu32 " containers, and has names of %" PRIu32, i, containers[i],
-			          rows_of(it, CROSS_CONTAINERS));
+			return no(why, "s%" PRIu32 " is a site of %" PRIu32 " containers, and has names of %" PRIu32, i,
+			          containers[i], rows_of(it, CROSS_CONTAINERS));
 	}
 	return names == kept || no(why, "%" PRIu32 " names are taken by %" PRIu32 " children", names, kept);
 }
@@ -317,9 +346,11 @@ bool realm_is_empty(struct realm *realm, bool rows, struct buf *why)
 		if (it->divisions.tables[0].count > 0)
 			return no(why, "s%" PRIu32 " has a division of nothing", i);
 		for (int table = 0; table < REPLICA_TABLES; table++) {
-			bool kept = table == REPLICA_META || table == REPLICA_KEYS || (!rows && table != REPLICA_LOCALS && table != REPLICA_NAMES);
+			bool kept = table == REPLICA_META || table == REPLICA_KEYS ||
+			            (!rows && table != REPLICA_LOCALS && table != REPLICA_NAMES);
 			if (!kept && it->rows.tables[table].count > 0)
-				return no(why, "s%" PRIu32 " has %" PRIu32 " rows left, in table %d", i, it->rows.tables[table].count, table);
+				return no(why, "s%" PRIu32 " has %" PRIu32 " rows left, in table %d", i, it->rows.tables[table].count,
+				          table);
 		}
 	}
 	return true;

@@ -42,7 +42,7 @@ void realm_fault_flap(struct realm *realm, uint32_t number)
 		return;
 	sim_network_switch(&realm->sim.network, rule, !rule->on);
 	realm_at(realm, realm->sim.now_us + sim_random_range(&realm->random, FLAP_LEAST_US, FLAP_MOST_US), REALM_ACT_FLAP,
-	        number);
+	         number);
 }
 
 static void set_weather(struct realm *realm, const struct sim_fault *fault, bool begins)
@@ -68,7 +68,7 @@ static void begin_crash(struct realm *realm, const struct sim_fault *fault, stru
 	uint64_t longest_us = fault->until_us - fault->at_us;
 	it->crash_at_commit = fault->dice % 3 == 1 ? 1 : 2 + (uint32_t)(fault->dice / 3 % 4);
 	realm_at(realm, realm->sim.now_us + (longest_us < CRASH_WITHIN_US ? longest_us : CRASH_WITHIN_US), REALM_ACT_CRASH,
-	        it->number);
+	         it->number);
 }
 
 static bool is_rule(enum sim_fault_kind kind)

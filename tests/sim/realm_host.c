@@ -144,10 +144,7 @@ static void hold_execute(void *context, const struct replica_task *task)
 	                            .effect = task->class ? task->class->effect : 0,
 	                            .first = task->first};
 	snprintf(call->local_id, sizeof(call->local_id), "%.*s", STR_FMT(task->local_id));
-	if (task->request && task->request->body.length == sizeof(call->request)) {
-		memcpy(&call->request, task->request->body.at, sizeof(call->request));
-		call->has_request = true;
-	}
+	call->has_request = task->request && realm_parse_request(task->request->body, &call->request);
 	new_deed(it, REALM_EXECUTE)->call = call;
 }
 
@@ -371,6 +368,7 @@ void realm_start(struct realm *realm, struct realm_site *it)
 	options.repair_alone_us = 5 * REALM_SECOND_US;
 	options.tombstone_ms = 300000;
 	options.message_age_ms = 120000;
+	options.holds_containers = true;
 	names.wait_us = 2 * REALM_SECOND_US;
 	realm_tell(realm, "s%" PRIu32 " starts", it->number);
 	int code = replica_new(&it->replica, &options, &host, realm_now(realm, it), &err);

@@ -17,14 +17,11 @@ enum {
 
 /* Messages, as they are sent. */
 struct errand {
-	uint32_t job, round, thing;
-	enum realm_job_kind kind;
-	struct realm_request request;
+	uint32_t job, round, kind, thing, verb, name;
 };
 
 struct verdict { /* as in realm_agent.c */
-	uint32_t job, round;
-	bool accepted;
+	uint32_t job, round, accepted;
 	int code;
 };
 
@@ -76,11 +73,13 @@ static bool is_over(struct realm *realm, struct realm_job *job)
 
 static void end(struct realm *realm, struct realm_job *job, bool accepted, const char *why)
 {
-	static const char *const names[] = {"a request", "an emptying", "a list", "a read", "a division", "an extension", "a withdrawal"};
+	static const char *const names[] = {"a request",  "an emptying",  "a list",      "a read",
+	                                    "a division", "an extension", "a withdrawal"};
 	struct realm_site *it = site_of(realm, job);
 	if (job->over)
 		return;
-	realm_tell(realm, "s%" PRIu32 ": %s of thing %" PRIu32 " is over: %s", job->site, names[job->kind], job->thing, why);
+	realm_tell(realm, "s%" PRIu32 ": %s of thing %" PRIu32 " is over: %s", job->site, names[job->kind], job->thing,
+	           why);
 	job->over = true;
 	job->accepted = accepted;
 	realm->figures.accepted += accepted;
@@ -127,7 +126,7 @@ static void order(struct realm *realm, struct realm_job *job, const struct realm
 			.job = job->number, .round = job->round, .request = *request, .holders = job->holders};
 		realm_submit(realm, site_of(realm, job), &ticket);
 	} else {
-		struct errand errand = {job->number, job->round, request->thing, job->kind, *request};
+		struct errand errand = {job->number, job->round, job->kind, request->thing, request->verb, request->name};
 		realm_send(realm, job->site, target, 'F', &errand, sizeof(errand));
 	}
 }
@@ -155,7 +154,7 @@ static bool may_delete(struct realm *realm, struct realm_job *job)
 {
 	uint32_t children[REALM_THINGS];
 	return realm->things[job->thing].kind != REALM_CONTAINER || job->request.verb != REALM_DELETE ||
-	       realm->options.mutation == REALM_CARELESS || realm_children_of(site_of(realm, job), job->thing, children) == 0;
+	       realm_children_of(site_of(realm, job), job->thing, children) == 0;
 }
 
 static void step_do(struct realm *realm, struct realm_job *job)
@@ -170,7 +169,7 @@ static void step_do(struct realm *realm, struct realm_job *job)
 		arena_init(&arena, 0);
 		const struct replica_member_view *own =
 			realm_look(it, &arena, thing->container, &view) ? realm_member(&view, it->id) : NULL;
-		inside = own && own->local_id.length > 0;
+		inside = own && own->local_id.length > 0 && !replica_is_leaving(it->replica, view.id);
 		arena_free(&arena);
 	}
 	if (target == REALM_NOBODY || !inside)
@@ -236,10 +235,9 @@ static void reply_pool(struct realm *realm, struct realm_site *it, uint32_t thin
 	struct replica_view view;
 	struct buf session = {0};
 	arena_init(&arena, 0);
-	const struct replica_member_view *own =
-		realm_look(it, &arena, thing, &view) ? realm_member(&view, it->id) : NULL;
+	const struct replica_member_view *own = realm_look(it, &arena, thing, &view) ? realm_member(&view, it->id) : NULL;
 	if (own) {
-		reply->item = realm->items[it->number][thing];
+		memcpy(&reply->item, &realm->items[it->number][thing], sizeof(reply->item));
 		reply->here = reply->item.there && own->local_id.length > 0;
 		reply->settled = own->settled && own->pending == 0 && !view.busy && !own->joining;
 		reply->trouble = own->rejected > 0 || own->in_doubt > 0;
@@ -266,14 +264,16 @@ static bool knows_item(const struct realm_site *it, uint32_t thing)
 	return row && replica_local_parse(choir_row_value(row), &id) == 0 && realm_thing_of(it->realm, id) == thing;
 }
 
-static bool is_making(struct realm_site *it, uint32_t thing)
+/* Is its service about to make it, or to delete it, at this moment? */
+static bool is_moving(struct realm_site *it, uint32_t thing)
 {
 	struct arena arena;
 	struct replica_view view;
 	arena_init(&arena, 0);
-	const struct replica_member_view *own =
-		realm_look(it, &arena, thing, &view) ? realm_member(&view, it->id) : NULL;
+	bool known = replica_look(it->replica, &arena, it->realm->things[thing].id, &view) == 0;
+	const struct replica_member_view *own = known && !view.left ? realm_member(&view, it->id) : NULL;
 	bool making = own && own->local_id.length == 0 && (view.busy || own->pending > 0 || own->in_doubt > 0);
+	making |= known && view.left && view.busy;
 	arena_free(&arena);
 	return making;
 }
@@ -292,7 +292,7 @@ static void reply_list(struct realm *realm, struct realm_site *it, uint32_t cont
 		    !realm->items[it->number][i].there)
 			continue;
 		reply->children[reply->count].thing = (uint16_t)i;
-		reply->children[reply->count].making = is_making(it, i);
+		reply->children[reply->count].moving = is_moving(it, i);
 		reply->children[reply->count++].known = knows_item(it, i);
 	}
 }
@@ -300,7 +300,8 @@ static void reply_list(struct realm *realm, struct realm_site *it, uint32_t cont
 static void make_reply(struct realm *realm, struct realm_site *it, enum realm_job_kind kind, uint32_t thing,
                        struct realm_reply *reply)
 {
-	*reply = (struct realm_reply){.came = true};
+	memset(reply, 0, sizeof(*reply)); /* all of it is sent */
+	reply->came = true;
 	if (kind == REALM_LIST)
 		reply_list(realm, it, thing, reply);
 	else
@@ -317,10 +318,20 @@ static bool has_all(const struct realm_job *job)
 	return true;
 }
 
+/* engine_members() */
+static uint32_t members_of(const struct realm_site *it, uint32_t thing, site_id members[LIMIT_REPLICA_MEMBERS])
+{
+	const struct replica_id *id = &it->realm->things[thing].id;
+	const struct choir_row *row =
+		choir_rows_get(&it->rows, REPLICA_REPLICANTS, str_make((const char *)id->bytes, sizeof(id->bytes)));
+	return row ? replica_members_parse(choir_row_value(row), it->id, members) : 0;
+}
+
 /* This site, and all members that it knows of. */
 static void gather(struct realm *realm, struct realm_job *job)
 {
 	struct realm_site *it = site_of(realm, job);
+	site_id members[LIMIT_REPLICA_MEMBERS];
 	struct arena arena;
 	struct replica_view view;
 	arena_init(&arena, 0);
@@ -328,9 +339,10 @@ static void gather(struct realm *realm, struct realm_job *job)
 	bool here = known && realm_member(&view, it->id)->local_id.length > 0;
 	job->asked_count = 0;
 	job->asked[job->asked_count++] = job->site;
-	for (uint32_t i = 0; known && i < view.members_count; i++)
-		if (view.members[i].site != it->id)
-			job->asked[job->asked_count++] = realm_site_of(realm, view.members[i].site);
+	uint32_t count = known ? members_of(it, job->thing, members) : 0;
+	for (uint32_t i = 0; i < count; i++)
+		if (members[i] != it->id)
+			job->asked[job->asked_count++] = realm_site_of(realm, members[i]);
 	arena_free(&arena);
 	if (!here) {
 		end(realm, job, false, "it is not here");
@@ -344,7 +356,7 @@ static void gather(struct realm *realm, struct realm_job *job)
 	job->round++;
 	make_reply(realm, it, job->kind, job->thing, &job->replies[0]);
 	for (uint32_t i = 1; i < job->asked_count; i++) {
-		struct errand errand = {job->number, job->round, job->thing, job->kind, {0}};
+		struct errand errand = {job->number, job->round, job->kind, job->thing, 0, 0};
 		realm_send(realm, job->site, job->asked[i], 'G', &errand, sizeof(errand));
 	}
 	wake_at(realm, job, realm->sim.now_us + ASK_US);
@@ -432,11 +444,11 @@ static bool has_share(struct realm *realm, const struct realm_job *job)
 	struct cross_division division = {0};
 	struct arena arena;
 	struct replica_view view;
-	bool has = false;
+	bool has = true; /* whoever is not in the division may be about to get one */
 	arena_init(&arena, 0);
 	if (realm_look(it, &arena, job->thing, &view) && realm_division_now(it, &view, &division))
 		for (uint32_t i = 0; i < division.count; i++)
-			has |= division.shares[i].site == realm->sites[job->other].id && division.shares[i].weight > 0;
+			has &= division.shares[i].site != realm->sites[job->other].id || division.shares[i].weight > 0;
 	arena_free(&arena);
 	return has;
 }
@@ -474,9 +486,8 @@ static void withdraw(struct realm *realm, struct realm_job *job)
 static void extend(struct realm *realm, struct realm_job *job)
 {
 	struct realm_site *it = site_of(realm, job);
-	struct realm_ticket ticket = {.job = job->number,
-	                              .round = ++job->round,
-	                              .request = {.verb = REALM_STATE, .thing = job->thing}};
+	struct realm_ticket ticket = {
+		.job = job->number, .round = ++job->round, .request = {.verb = REALM_STATE, .thing = job->thing}};
 	struct replica_extension extension = {.site = realm->sites[job->other].id,
 	                                      .ticket = realm_ticket_add(realm, it, &ticket)};
 	int code = replica_extend(it->replica, realm->things[job->thing].id, &extension, realm_now(realm, it), NULL);
@@ -535,9 +546,9 @@ static void step_sites(struct realm *realm, struct realm_job *job)
 	const struct replica_member_view *member = known ? realm_member(&view, realm->sites[job->other].id) : NULL;
 	bool adds = job->kind == REALM_EXTEND;
 	bool fits = known && (member != NULL) != adds && !(member && member->leaving);
-	int code = fits && !adds && view.span == REPLICA_CONTAINER ? realm_refuses_withdrawal(it, &view, job->other) : 0;
+	bool refused = fits && !adds && view.span == REPLICA_CONTAINER && realm_holds(it, job->thing, job->other);
 	arena_free(&arena);
-	if (!fits || code)
+	if (!fits || refused)
 		end(realm, job, false, "that cannot be");
 	else if (realm->things[job->thing].kind == REALM_POOL)
 		gather(realm, job);
@@ -609,20 +620,26 @@ void realm_job_message(struct realm *realm, struct realm_site *it, uint32_t from
 		if (realm->jobs[errand.job]->round != errand.round || realm->jobs[errand.job]->arrived == errand.round)
 			break; /* nobody waits, or it came twice, which a connection prevents */
 		realm->jobs[errand.job]->arrived = errand.round;
-		realm_submit(realm, it,
-		             &(struct realm_ticket){
-						 .job = errand.job, .round = errand.round, .forwarded = true, .request = errand.request});
+		realm_submit(
+			realm, it,
+			&(struct realm_ticket){
+				.job = errand.job,
+				.round = errand.round,
+				.forwarded = true,
+				.request = {.verb = (enum realm_verb)errand.verb, .thing = errand.thing, .name = errand.name}});
 		break;
 	case 'f':
 		memcpy(&verdict, bytes.at, sizeof(verdict));
-		realm_job_told(realm, verdict.job, verdict.round, verdict.accepted, verdict.code);
+		realm_job_told(realm, verdict.job, verdict.round, verdict.accepted != 0, verdict.code);
 		break;
 	case 'G':
 		memcpy(&errand, bytes.at, sizeof(errand));
 		said = calloc(1, sizeof(*said));
 		CHECK(said != NULL);
-		*said = (struct said){.job = errand.job, .round = errand.round, .by = it->number};
-		make_reply(realm, it, errand.kind, errand.thing, &said->reply);
+		said->job = errand.job;
+		said->round = errand.round;
+		said->by = it->number;
+		make_reply(realm, it, (enum realm_job_kind)errand.kind, errand.thing, &said->reply);
 		realm_send(realm, it->number, from, 'g', said, sizeof(*said));
 		free(said);
 		break;

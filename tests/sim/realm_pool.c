@@ -141,8 +141,8 @@ bool realm_parts_agree(const struct realm_job *job, uint32_t *who)
 	for (uint32_t i = 0; i < job->asked_count; i++) {
 		const struct realm_reply *reply = &job->replies[i];
 		*who = job->asked[i];
-		if (!reply->came || !reply->here || !reply->settled || reply->session_bytes != own->session_bytes ||
-		    memcmp(reply->session, own->session, own->session_bytes) != 0)
+		if (!reply->came || !reply->here || !reply->settled || reply->trouble ||
+		    reply->session_bytes != own->session_bytes || memcmp(reply->session, own->session, own->session_bytes) != 0)
 			return false;
 	}
 	return true;

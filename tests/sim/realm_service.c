@@ -17,6 +17,24 @@ static void say(struct realm_call *call, enum replica_outcome_kind outcome, int 
 	call->status = status;
 }
 
+/* As it is at this moment: the item may be gone when the answer comes. */
+static void say_id(struct realm *realm, struct realm_call *call)
+{
+	const struct realm_item *item = &realm->items[call->site][call->thing];
+	bool found = call->outcome == REPLICA_ACCEPTED && item->there;
+	snprintf(call->local_id, sizeof(call->local_id), "%s", found ? item->local_id : "");
+}
+
+/* What became of a request, in case its agent dies before that is durable. */
+static void note_outcome(struct realm *realm, const struct realm_call *call)
+{
+	struct realm_site *it = &realm->sites[call->site];
+	it->doubts = realloc(it->doubts, (it->doubts_count + 1) * sizeof(*it->doubts));
+	CHECK(it->doubts != NULL);
+	it->doubts[it->doubts_count++] = (struct realm_doubt){
+		.chance = call->request.chance, .happened = call->happened && call->outcome == REPLICA_ACCEPTED};
+}
+
 static void apply(struct realm *realm, struct realm_call *call, struct realm_item *item)
 {
 	const struct realm_request *request = &call->request;
@@ -52,7 +70,8 @@ static void make(struct realm *realm, struct realm_call *call, struct realm_item
 		realm_violation(realm, "s%" PRIu32 " makes thing %" PRIu32 " twice", call->site, call->thing);
 		return;
 	}
-	*item = (struct realm_item){.there = true};
+	memset(item, 0, sizeof(*item));
+	item->there = true;
 	snprintf(item->local_id, sizeof(item->local_id), "i%u-%u", call->site, ++realm->ids_made);
 	apply(realm, call, item);
 	say(call, REPLICA_ACCEPTED, 201);
@@ -77,8 +96,7 @@ static void delete_item(struct realm *realm, struct realm_call *call, struct rea
 	bool leaves = call->kind == REPLICA_LEAVE;
 	if (!item->there) {
 		say(call, call->first && !call->request.settles ? REPLICA_REFUSED : REPLICA_ACCEPTED, 404);
-	} else if (realm->things[call->thing].kind == REALM_CONTAINER &&
-	           !remove_contents(realm, call->site, call->thing)) {
+	} else if (realm->things[call->thing].kind == REALM_CONTAINER && !remove_contents(realm, call->site, call->thing)) {
 		say(call, REPLICA_REFUSED, 409);
 	} else {
 		item->there = leaves && realm->options.mutation == REALM_KEEPING;
@@ -126,12 +144,15 @@ static void inquire(struct realm *realm, struct realm_call *call, const struct r
 		say(call, item->there ? REPLICA_REFUSED : REPLICA_ACCEPTED, 200);
 	else
 		say(call, REPLICA_UNKNOWN, 0);
-	for (uint32_t i = it->doubts_count; i-- > 0;) {
-		if (it->doubts[i].chance != call->request.chance)
-			continue;
-		it->doubts[i].op = call->op; /* a person will be asked */
-		break;
+	uint32_t found = it->doubts_count;
+	while (found > 0 && it->doubts[found - 1].chance != call->request.chance)
+		found--;
+	if (found == 0) { /* it never came here */
+		note_outcome(realm, call);
+		found = it->doubts_count;
+		it->doubts[found - 1].happened = false;
 	}
+	it->doubts[found - 1].op = call->op; /* a person will be asked */
 }
 
 /* A copy for a new member has nothing of what is divided (engine_parts_none()). */
@@ -143,10 +164,8 @@ static void read_item(struct realm *realm, struct realm_call *call, const struct
 		say(call, REPLICA_REFUSED, 404);
 		return;
 	}
-	call->state = (struct realm_request){.verb = copies ? REALM_MAKE : REALM_STATE,
-	                                     .thing = call->thing,
-	                                     .name = item->name,
-	                                     .total = item->total};
+	call->state = (struct realm_request){
+		.verb = copies ? REALM_MAKE : REALM_STATE, .thing = call->thing, .name = item->name, .total = item->total};
 	say(call, REPLICA_ACCEPTED, 200);
 	if (realm->things[call->thing].kind == REALM_POOL) {
 		struct arena arena;
@@ -173,45 +192,65 @@ static void happen(struct realm *realm, struct realm_call *call)
 	case REPLICA_READ_COPY: read_item(realm, call, item); break;
 	case REPLICA_LEAVE: delete_item(realm, call, item); break;
 	}
-	realm_tell(realm, "s%" PRIu32 " service: task %d, verb %d on thing %" PRIu32 " (op s%" PRIu32 ".%" PRIu32 "): %d%s, size %" PRId64 " of %" PRId64,
-	           call->site, (int)call->kind, (int)call->request.verb, call->thing, realm_site_of(realm, call->op.site), call->op.number, call->status,
-	           item->there ? "" : ", not there", item->part, item->total);
+	say_id(realm, call);
+	realm_tell(realm,
+	           "s%" PRIu32 " service: task %d, verb %d on thing %" PRIu32 " (op s%" PRIu32 ".%" PRIu32
+	           "): %d%s, size %" PRId64 " of %" PRId64,
+	           call->site, (int)call->kind, (int)call->request.verb, call->thing, realm_site_of(realm, call->op.site),
+	           call->op.number, call->status, item->there ? "" : ", not there", item->part, item->total);
 }
 
 /* ---- The agent hears of it -------------------------------------------------------------------------------------------------- */
 
-void realm_fill_request(struct realm_request *request, struct replica_request *out)
+void realm_put_request(const struct realm_request *request, struct buf *bytes, struct replica_request *out)
 {
-	*out = (struct replica_request){.head = STR("x"),
-	                                .body = str_make((const char *)request, sizeof(*request)),
-	                                .blob = STR(""),
-	                                .secret = STR("")};
+	buf_printf(bytes, "%d %" PRIu32 " %" PRIu32 " %d %" PRId64 " %" PRId64 " %" PRIx64 ";", (int)request->verb,
+	           request->thing, request->name, (int)request->settles, request->size, request->total, request->chance);
+	if (request->division.count > 0)
+		cross_division_put(&request->division, bytes);
+	*out = (struct replica_request){.head = STR("x"), .body = buf_str(bytes), .blob = STR(""), .secret = STR("")};
+}
+
+bool realm_parse_request(struct str bytes, struct realm_request *request)
+{
+	char text[160] = "";
+	int verb, settles, used = 0;
+	memset(request, 0, sizeof(*request));
+	memcpy(text, bytes.at, bytes.length < sizeof(text) - 1 ? bytes.length : sizeof(text) - 1);
+	if (sscanf(text, "%d %" SCNu32 " %" SCNu32 " %d %" SCNd64 " %" SCNd64 " %" SCNx64 ";%n", &verb, &request->thing,
+	           &request->name, &settles, &request->size, &request->total, &request->chance, &used) != 7)
+		return false;
+	struct str rest = str_make(bytes.at + used, bytes.length - (size_t)used);
+	request->verb = (enum realm_verb)verb;
+	request->settles = settles != 0;
+	return rest.length == 0 || cross_division_parse(rest, &request->division, NULL) == 0;
 }
 
 /* engine_run_tell() */
 static void tell(struct realm *realm, struct realm_call *call)
 {
 	struct realm_site *it = &realm->sites[call->site];
-	const struct realm_item *item = &realm->items[call->site][call->thing];
 	struct replica_id id = realm->things[call->thing].id;
 	struct replica_outcome outcome = {
 		.kind = call->outcome, .status = call->status, .answer = STR(""), .local_id = STR("")};
 	bool accepted = call->outcome == REPLICA_ACCEPTED;
-	if (accepted && item->there)
-		outcome.local_id = str_of(item->local_id);
+	if (accepted)
+		outcome.local_id = str_of(call->local_id);
+	struct buf bytes = {0};
 	if (call->kind == REPLICA_READ_STATE || call->kind == REPLICA_READ_COPY) {
-		realm_fill_request(&call->state, &outcome.state);
-		outcome.state_class = (struct replica_class){.name = STR("state"),
-		                                             .effect = call->kind == REPLICA_READ_COPY ? ORDER_CREATE
-		                                                                                       : ORDER_REPLACE};
+		realm_put_request(&call->state, &bytes, &outcome.state);
+		outcome.state_class = (struct replica_class){
+			.name = STR("state"), .effect = call->kind == REPLICA_READ_COPY ? ORDER_CREATE : ORDER_REPLACE};
 		outcome.state_class.repeatable = call->kind == REPLICA_READ_STATE;
 	}
 	if (accepted)
 		realm_division_ran(it, call);
 	replica_executed(it->replica, call->task, &outcome, realm_now(realm, it));
-	if (accepted && call->has_request && (call->request.verb == REALM_MAKE || call->request.verb == REALM_RENAME || call->request.verb == REALM_STATE))
+	if (accepted && call->has_request &&
+	    (call->request.verb == REALM_MAKE || call->request.verb == REALM_RENAME || call->request.verb == REALM_STATE))
 		cross_children_named(it->children, id, realm_name(call->request.name), realm_now(realm, it));
 	cross_children_note(it->children, id);
+	buf_free(&bytes);
 	realm_leave(it);
 }
 
@@ -245,6 +284,8 @@ void realm_act_service(struct realm *realm, uint32_t number)
 		return;
 	}
 	call->over = true;
+	if (call->kind == REPLICA_RUN)
+		note_outcome(realm, call);
 	tell(realm, call);
 	free(call);
 	realm->calls[number] = NULL;
@@ -260,11 +301,8 @@ void realm_calls_end(struct realm *realm, struct realm_site *it)
 		bool reads = call->kind == REPLICA_READ_COPY || call->kind == REPLICA_READ_STATE;
 		if (!call->happened && !reads && sim_random_below(&it->luck, 2) == 0)
 			happen(realm, call);
-		it->doubts = realloc(it->doubts, (it->doubts_count + 1) * sizeof(*it->doubts));
-		CHECK(it->doubts != NULL);
-		it->doubts[it->doubts_count++] =
-			(struct realm_doubt){.chance = call->request.chance,
-		                         .happened = call->happened && call->outcome == REPLICA_ACCEPTED};
+		if (call->kind == REPLICA_RUN)
+			note_outcome(realm, call);
 		free(call);
 		realm->calls[i] = NULL;
 	}

@@ -17,11 +17,11 @@ static enum realm_wish draw_wish(uint64_t dice, bool pool)
 	static const struct {
 		enum realm_wish wish;
 		uint32_t weight;
-	} of_containers[] = {{REALM_WANTS_CHILD, 36},         {REALM_WANTS_NAME, 12}, {REALM_WANTS_CHILD_GONE, 14},
+	} of_containers[] = {{REALM_WANTS_CHILD, 36},         {REALM_WANTS_NAME, 12},    {REALM_WANTS_CHILD_GONE, 14},
 	                     {REALM_WANTS_CONTAINER_GONE, 2}, {REALM_WANTS_ALL_GONE, 3}, {REALM_WANTS_LIST, 18},
 	                     {REALM_WANTS_SITE, 9},           {REALM_WANTS_NO_SITE, 6}},
-	  of_pools[] = {{REALM_WANTS_SIZE, 18},     {REALM_WANTS_MORE, 36}, {REALM_WANTS_POOL_GONE, 2},
-	                {REALM_WANTS_WHOLE, 28},    {REALM_WANTS_SITE, 9},  {REALM_WANTS_NO_SITE, 7}};
+	  of_pools[] = {{REALM_WANTS_SIZE, 18},  {REALM_WANTS_MORE, 36}, {REALM_WANTS_POOL_GONE, 2},
+	                {REALM_WANTS_WHOLE, 28}, {REALM_WANTS_SITE, 9},  {REALM_WANTS_NO_SITE, 7}};
 	uint32_t of = (uint32_t)(dice % 100);
 	for (uint32_t i = 0;; i++) {
 		uint32_t weight = pool ? of_pools[i].weight : of_containers[i].weight;
@@ -59,14 +59,32 @@ void realm_draw(struct realm *realm)
 
 /* ---- What they ask for ------------------------------------------------------------------------------------------------------- */
 
-static void draw_weights(const struct replica_view *view, uint64_t dice, struct cross_division *division)
+static bool has_nothing(const struct cross_division *division, site_id site)
 {
+	for (uint32_t i = 0; i < division->count; i++)
+		if (division->shares[i].site == site)
+			return division->shares[i].weight == 0;
+	return false;
+}
+
+/* A site that has no share may be about to leave, and what it is given by hand at that moment it takes along (docs/cross.md): nobody does that here. */
+static void draw_weights(struct realm_site *it, const struct replica_view *view, uint64_t dice,
+                         struct cross_division *division)
+{
+	struct cross_division present;
+	realm_division_now(it, view, &present);
 	*division = (struct cross_division){0};
 	for (int first = 1; first >= 0; first--)
 		for (uint32_t i = 0; i < view->members_count; i++)
 			if ((view->members[i].site == view->prime) == first && !view->members[i].leaving &&
 			    !view->members[i].joining)
-				cross_division_add(division, view->members[i].site, (first ? 1 : 0) + (dice >> (2 * i)) % 4, NULL);
+				cross_division_add(
+					division, view->members[i].site,
+					has_nothing(&present, view->members[i].site) ? 0 : (first ? 1 : 0) + (dice >> (2 * i)) % 4, NULL);
+	for (uint32_t i = 0; i < division->count; i++)
+		if (division->shares[i].weight > 0)
+			return;
+	*division = present;
 }
 
 static void make_slot(struct realm *realm, const struct realm_action *action)
@@ -125,8 +143,7 @@ static void change_child(struct realm *realm, const struct realm_action *action)
 	uint32_t count = realm_children_of(&realm->sites[action->site], realm->slots[action->slot], children);
 	if (count == 0)
 		return;
-	struct realm_job *job =
-		realm_job_new(realm, REALM_DO, action->site, children[(action->dice >> 16) % count]);
+	struct realm_job *job = realm_job_new(realm, REALM_DO, action->site, children[(action->dice >> 16) % count]);
 	job->request.verb = action->wish == REALM_WANTS_NAME ? REALM_RENAME : REALM_DELETE;
 	job->request.name = action->name;
 	realm_job_begin(realm, job);
@@ -142,7 +159,7 @@ static void change_pool(struct realm *realm, const struct realm_action *action, 
 	job->request.verb = sets ? REALM_SET : REALM_ADD;
 	job->request.size = job->request.total = 1 + (int64_t)(dice % (sets ? 1000 : 20));
 	if (sets && dice >> 32 & 1)
-		draw_weights(view, dice >> 33, &job->request.division);
+		draw_weights(it, view, dice >> 33, &job->request.division);
 	else
 		realm_division_now(it, view, &job->request.division);
 	realm_job_begin(realm, job);
@@ -195,11 +212,13 @@ void realm_act_user(struct realm *realm, uint32_t number)
 		return;
 	realm->figures.actions++;
 	/* What was deleted, or could not be made, somebody makes anew. */
-	if (thing == REALM_NOBODY || realm->things[thing].deleted || (!realm->things[thing].made && action->dice % 8 == 0)) {
+	if (thing == REALM_NOBODY || realm->things[thing].deleted ||
+	    (!realm->things[thing].made && action->dice % 8 == 0)) {
 		make_slot(realm, action);
 		return;
 	}
-	realm_tell(realm, "s%" PRIu32 ": a user's action %" PRIu32 ", wish %d on thing %" PRIu32, it->number, number, (int)action->wish, thing);
+	realm_tell(realm, "s%" PRIu32 ": a user's action %" PRIu32 ", wish %d on thing %" PRIu32, it->number, number,
+	           (int)action->wish, thing);
 	arena_init(&arena, 0);
 	if (realm_look(it, &arena, thing, &view) && realm_member(&view, it->id) &&
 	    realm_member(&view, it->id)->local_id.length > 0)
