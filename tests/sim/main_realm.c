@@ -9,14 +9,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SITES = 4, STEPS = 300, STEPS_PER_FAULT = 20, FAULTS_MOST = 400, RUN_MOST_S = 120 };
+enum { SITES = 4, STEPS = 300, STEPS_MOST = 100000, RUN_MOST_S = 120 };
 
 struct settings {
 	struct realm_options realm;
 	struct sim_runner runner;
-	bool varies;
-	bool faults_given;
-	const char *kinds;
+	struct sim_common common;
 };
 
 static const char usage[] =
@@ -48,25 +46,23 @@ static void put_command(void *context, struct buf *out)
 	           "make sim ROOM=cross SEED=%" PRIu64 " SITES=%" PRIu32 " STEPS=%" PRIu32
 	           " OPTIONS='--realm --faults %" PRIu32,
 	           realm->seed, realm->sites, realm->steps, realm->faults);
-	if (settings->varies)
+	if (settings->common.varies)
 		buf_printf(out, " --vary");
 	else
 		buf_printf(out, " --actions %" PRIu32 " --loss %g%s", realm->actions, realm->weather.loss,
 		           realm->optimistic ? "" : " --strict");
-	if (settings->kinds)
-		buf_printf(out, " --kinds %s", settings->kinds);
+	if (settings->common.only)
+		buf_printf(out, " --kinds %s", settings->common.only);
 }
 
 static void put_failure(const struct settings *settings, const struct realm *realm)
 {
-	struct buf command = {0};
-	sim_runner_put_command(&settings->runner, &command);
-	printf("FAILED: seed %" PRIu64 ", %" PRIu32 " sites, at step %" PRIu64 "\n%s", realm->options.seed,
-	       realm->options.sites, realm->violation_us / REALM_STEP_US, buf_c(&realm->violations));
-	if (settings->runner.runs == 1)
-		sim_plan_print(&realm->plan);
-	printf("  to see it again: %s\n", buf_c(&command));
-	buf_free(&command);
+	sim_put_failure(&(struct sim_failure){.seed = realm->options.seed,
+	                                      .sites = realm->options.sites,
+	                                      .step = realm->violation_us / REALM_STEP_US,
+	                                      .violations = buf_c(&realm->violations),
+	                                      .plan = settings->runner.runs == 1 ? &realm->plan : NULL});
+	sim_runner_put_again(&settings->runner);
 }
 
 static bool run(void *context, bool quiet)
@@ -105,7 +101,7 @@ static void prepare(void *context, uint32_t number)
 {
 	struct settings *settings = context;
 	settings->realm.seed += number > 0;
-	if (settings->varies)
+	if (settings->common.varies)
 		realm_options_vary(&settings->realm);
 	settings->runner.lists[0].count = settings->realm.faults;
 	settings->runner.lists[1].count = settings->realm.actions;
@@ -113,72 +109,21 @@ static void prepare(void *context, uint32_t number)
 
 /* ---- Settings ----------------------------------------------------------------------------------------------------- */
 
-enum {
-	OPTION_REALM = 1,
-	OPTION_SEED,
-	OPTION_SITES,
-	OPTION_STEPS,
-	OPTION_RUNS,
-	OPTION_FAULTS,
-	OPTION_KINDS,
-	OPTION_ACTIONS,
-	OPTION_STRICT,
-	OPTION_LOSS,
-	OPTION_TRACE,
-	OPTION_SHRINK,
-	OPTION_KEEP,
-	OPTION_KEEP_ACTIONS,
-	OPTION_VARY,
-	OPTION_HELP
-};
+enum { OPTION_REALM = 1, OPTION_ACTIONS, OPTION_STRICT };
 
 static const struct option options[] = {
 	{"realm", no_argument, NULL, OPTION_REALM},
-	{"seed", required_argument, NULL, OPTION_SEED},
-	{"sites", required_argument, NULL, OPTION_SITES},
-	{"steps", required_argument, NULL, OPTION_STEPS},
-	{"runs", required_argument, NULL, OPTION_RUNS},
-	{"faults", required_argument, NULL, OPTION_FAULTS},
-	{"kinds", required_argument, NULL, OPTION_KINDS},
 	{"actions", required_argument, NULL, OPTION_ACTIONS},
 	{"strict", no_argument, NULL, OPTION_STRICT},
-	{"loss", required_argument, NULL, OPTION_LOSS},
-	{"trace", no_argument, NULL, OPTION_TRACE},
-	{"shrink", no_argument, NULL, OPTION_SHRINK},
-	{"keep", required_argument, NULL, OPTION_KEEP},
-	{"keep-actions", required_argument, NULL, OPTION_KEEP_ACTIONS},
-	{"vary", no_argument, NULL, OPTION_VARY},
-	{"help", no_argument, NULL, OPTION_HELP},
 	{0},
 };
 
-static void set(struct settings *settings, int option, const char *value)
+static void set(void *context, int option, const char *value)
 {
-	struct realm_options *realm = &settings->realm;
+	struct settings *settings = context;
 	switch (option) {
-	case OPTION_REALM: break;
-	case OPTION_SEED: realm->seed = sim_option_number(value, 0, UINT64_MAX); break;
-	case OPTION_SITES: realm->sites = (uint32_t)sim_option_number(value, 2, REALM_SITES); break;
-	case OPTION_STEPS: realm->steps = (uint32_t)sim_option_number(value, 1, 100000); break;
-	case OPTION_RUNS: settings->runner.runs = (uint32_t)sim_option_number(value, 1, UINT32_MAX); break;
-	case OPTION_FAULTS:
-		realm->faults = (uint32_t)sim_option_number(value, 0, FAULTS_MOST);
-		settings->faults_given = true;
-		break;
-	case OPTION_KINDS:
-		settings->kinds = value;
-		realm->kinds = sim_option_kinds(value, REALM_FAULTS);
-		break;
-	case OPTION_ACTIONS: realm->actions = (uint32_t)sim_option_number(value, 0, 100000); break;
-	case OPTION_STRICT: realm->optimistic = false; break;
-	case OPTION_LOSS: realm->weather.loss = sim_option_share(value); break;
-	case OPTION_TRACE: realm->trace = true; break;
-	case OPTION_SHRINK: settings->runner.shrinks = true; break;
-	case OPTION_KEEP: settings->runner.lists[0].keep = str_of(value); break;
-	case OPTION_KEEP_ACTIONS: settings->runner.lists[1].keep = str_of(value); break;
-	case OPTION_VARY: settings->varies = true; break;
-	case OPTION_HELP: printf("%s", usage); exit(0);
-	default: fprintf(stderr, "%s", usage); exit(2);
+	case OPTION_ACTIONS: settings->realm.actions = (uint32_t)sim_option_number(value, 0, 100000); break;
+	case OPTION_STRICT: settings->realm.optimistic = false; break;
 	}
 }
 
@@ -189,14 +134,22 @@ int main_realm(int argc, char **argv)
 	settings.runner.lists[0] = (struct sim_list){.what = "faults"};
 	settings.runner.lists[1] = (struct sim_list){.what = "actions"};
 	settings.runner.lists_count = 2;
-	settings.realm = realm_options_default(sim_new_seed(), SITES);
-	settings.realm.steps = STEPS;
-	for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
-		set(&settings, option, optarg);
-	if (optind < argc)
-		set(&settings, '?', NULL);
-	if (!settings.faults_given)
-		settings.realm.faults = settings.realm.steps / STEPS_PER_FAULT;
-	printf("seed %" PRIu64 ", %" PRIu32 " steps\n", settings.realm.seed, settings.realm.steps);
+	struct realm_options *realm = &settings.realm;
+	*realm = realm_options_default(sim_new_seed(), SITES);
+	realm->steps = STEPS;
+	settings.common = (struct sim_common){.usage = usage,
+	                                      .seed = &realm->seed,
+	                                      .sites = &realm->sites,
+	                                      .steps = &realm->steps,
+	                                      .faults = &realm->faults,
+	                                      .kinds = &realm->kinds,
+	                                      .loss = &realm->weather.loss,
+	                                      .trace = &realm->trace,
+	                                      .sites_most = REALM_SITES,
+	                                      .steps_least = 1,
+	                                      .steps_most = STEPS_MOST,
+	                                      .kinds_allowed = REALM_FAULTS};
+	sim_read_options(&settings.runner, &settings.common, argc, argv, options, set);
+	printf("seed %" PRIu64 ", %" PRIu32 " steps\n", realm->seed, realm->steps);
 	return sim_runner_go(&settings.runner) ? 1 : 0;
 }

@@ -30,6 +30,7 @@ enum {
 	REALM_NAMES = 5,
 	REALM_ID_BYTES = 24,
 	REALM_SESSION_BYTES = 1024,
+	REALM_STANDING_BYTES = 128,
 	REALM_SECOND_US = 1000000,
 	REALM_STEP_US = 100000,
 	REALM_NOBODY = UINT32_MAX,
@@ -195,7 +196,8 @@ struct realm_reply {
 	struct realm_item item;
 	char session[REALM_SESSION_BYTES];
 	size_t session_bytes;
-	uint32_t count; /* children */
+	char standing[REALM_STANDING_BYTES]; /* of its part, as it travels */
+	uint32_t count;                      /* children */
 	struct {
 		uint16_t thing;
 		bool known;  /* its agent knows which replicant it is; */
@@ -363,7 +365,11 @@ void realm_put_body(int64_t size, struct buf *out);
 bool realm_combine(const struct realm_job *job, int64_t *whole);
 void realm_forget_division(struct realm_site *it, uint32_t thing);
 bool realm_follow_pool(struct realm *realm, struct realm_site *it, const struct replica_view *view, uint32_t thing);
+/* All have seen the same, as engine_verify() takes it: so it can be divided anew. */
 bool realm_parts_agree(const struct realm_job *job, uint32_t *who);
+/* A read may say that it is whole. */
+bool realm_is_whole(const struct realm *realm, const struct realm_job *job);
+void realm_put_standing(struct realm_site *it, uint32_t thing, struct buf *out);
 
 /* realm_job.c */
 struct realm_job *realm_job_new(struct realm *realm, enum realm_job_kind kind, uint32_t site, uint32_t thing);

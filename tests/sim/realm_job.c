@@ -5,6 +5,7 @@
 #include "base/check.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -170,6 +171,8 @@ static void step_do(struct realm *realm, struct realm_job *job)
 		const struct replica_member_view *own =
 			realm_look(it, &arena, thing->container, &view) ? realm_member(&view, it->id) : NULL;
 		inside = own && own->local_id.length > 0 && !replica_is_leaving(it->replica, view.id);
+		for (uint32_t i = 0; inside && i < view.members_count; i++) /* find_leaving() */
+			inside = !view.members[i].leaving || !(job->holders >> realm_site_of(realm, view.members[i].site) & 1);
 		arena_free(&arena);
 	}
 	if (target == REALM_NOBODY || !inside)
@@ -245,6 +248,9 @@ static void reply_pool(struct realm *realm, struct realm_site *it, uint32_t thin
 		CHECK(session.length <= sizeof(reply->session));
 		memcpy(reply->session, session.at, session.length);
 		reply->session_bytes = session.length;
+		buf_clear(&session);
+		realm_put_standing(it, thing, &session);
+		snprintf(reply->standing, sizeof(reply->standing), "%s", buf_c(&session));
 	}
 	buf_free(&session);
 	arena_free(&arena);
@@ -503,7 +509,6 @@ static void extend(struct realm *realm, struct realm_job *job)
 static void gathered(struct realm *realm, struct realm_job *job)
 {
 	bool all = has_all(job), whole;
-	uint32_t who;
 	job->asking = false;
 	switch (job->kind) {
 	case REALM_LIST:
@@ -511,7 +516,7 @@ static void gathered(struct realm *realm, struct realm_job *job)
 		end(realm, job, true, all ? "whole" : "partial");
 		break;
 	case REALM_READ:
-		whole = realm_parts_agree(job, &who) || (realm->options.mutation == REALM_CREDULOUS && all);
+		whole = realm_is_whole(realm, job) || (realm->options.mutation == REALM_CREDULOUS && all);
 		realm->figures.reads++;
 		realm->figures.marked += !whole;
 		if (whole)

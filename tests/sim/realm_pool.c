@@ -134,7 +134,59 @@ bool realm_combine(const struct realm_job *job, int64_t *whole)
 	return all;
 }
 
-/* An answer is whole if all sites have said what they have, and that is of the same settled operations. `who`: of whom it is not so. */
+/* ---- Are these parts of one whole? ------------------------------------------------------------------------------------------------ */
+
+static site_id find_lost(struct realm_site *it, uint32_t thing, const struct replica_standing *standing)
+{
+	struct cross_division division;
+	if (!realm_division_get(it, thing, &division))
+		return 0;
+	for (uint32_t i = 0; i < division.count; i++) {
+		uint32_t member = 0;
+		while (member < standing->members_count && standing->members[member] != division.shares[i].site)
+			member++;
+		if (member == standing->members_count && division.shares[i].weight > 0)
+			return division.shares[i].site;
+	}
+	return 0;
+}
+
+/* engine_standing_put(), src/engine/standing.c */
+void realm_put_standing(struct realm_site *it, uint32_t thing, struct buf *out)
+{
+	struct replica_standing standing;
+	struct cross_standing now = {0};
+	if (replica_standing(it->replica, it->realm->things[thing].id, &standing) == 0) {
+		now = (struct cross_standing){.settled = standing.quiet && standing.settled,
+		                              .operations = standing.operations,
+		                              .digest = standing.digest,
+		                              .sites = cross_sites_digest(standing.members, standing.members_count),
+		                              .lacks = standing.lacks,
+		                              .lost = find_lost(it, thing, &standing)};
+	}
+	cross_standing_put(&now, out);
+}
+
+/* proxy/divide.c: what all sites say of their parts is compared; one that is missing, or went away with its part, is named. */
+bool realm_is_whole(const struct realm *realm, const struct realm_job *job)
+{
+	struct cross_standing standings[REALM_SITES];
+	enum cross_verdict verdicts[REALM_SITES];
+	site_id asked[REALM_SITES];
+	bool whole = true;
+	for (uint32_t i = 0; i < job->asked_count; i++) {
+		asked[i] = realm->sites[job->asked[i]].id;
+		standings[i] = cross_standing_parse(str_of(job->replies[i].standing));
+		whole &= job->replies[i].came && job->replies[i].here && standings[i].lost == 0;
+	}
+	uint64_t sites = cross_sites_digest(asked, job->asked_count);
+	cross_standings_compare(standings, job->asked_count, &sites, verdicts);
+	for (uint32_t i = 0; i < job->asked_count; i++)
+		whole &= verdicts[i] == CROSS_FITS;
+	return whole;
+}
+
+/* All sites have said what they have, and that is of the same settled operations. `who`: of whom it is not so. */
 bool realm_parts_agree(const struct realm_job *job, uint32_t *who)
 {
 	const struct realm_reply *own = &job->replies[0];
