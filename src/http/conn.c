@@ -7,9 +7,11 @@
 #include "http/http_int.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { BACKLOG = 4096, ACCEPTS_PER_ROUND = 64, ACCEPT_PAUSE_MS = 100 };
@@ -111,6 +113,12 @@ bool http_conn_heard(const struct http_conn *conn, uint64_t *ago_us)
 	bool taken = tcp_info_of(conn, &info);
 	*ago_us = taken ? (uint64_t)info.tcpi_last_ack_recv * 1000 : 0;
 	return taken;
+}
+
+bool http_conn_is_delivered(const struct http_conn *conn)
+{
+	int waiting;
+	return ioctl(conn->source.fd, SIOCOUTQ, &waiting) == 0 && waiting == 0;
 }
 
 void http_conn_close(struct http_conn *conn)

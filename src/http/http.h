@@ -338,6 +338,8 @@ bool http_conn_is_tls(const struct http_conn *conn);
 bool http_conn_is_taken(const struct http_conn *conn, uint64_t *rtt_us);
 /* How long ago did the other machine acknowledge anything on it, the connection itself or what was sent? False: never. */
 bool http_conn_heard(const struct http_conn *conn, uint64_t *ago_us);
+/* Has the other machine acknowledged all that was sent? */
+bool http_conn_is_delivered(const struct http_conn *conn);
 /* The certificate that the other side proved to have (DER), once it is no longer connecting. False: none. */
 bool http_conn_certificate(const struct http_conn *conn, struct buf *der);
 /* What went wrong, for people: "the certificate of ... has expired", "the peer refused our certificate: unknown CA";

@@ -262,6 +262,8 @@ static void note_failure(struct proxy_exchange *exchange, struct proxy_target *t
 void proxy_execute_start(struct proxy_exchange *exchange, bool fresh)
 {
 	struct err err;
+	/* Connections from before the path went down would only be waited for in vain. */
+	fresh |= exchange->peer && exchange->peer->health.state == PROXY_PATH_DOWN;
 	for (;;) {
 		struct proxy_target *target = exchange->peer ? &exchange->peer->target : proxy_choose_instance(exchange);
 		bool left = target != NULL;
@@ -349,6 +351,8 @@ void proxy_execute_failed(struct proxy_exchange *exchange, bool timeout)
 	char reason[PROXY_WHY_BYTES] = "";
 	if (exchange->peer && exchange->peer->shut_out)
 		snprintf(reason, sizeof(reason), "the site was shut out meanwhile");
+	else if (timeout && !connecting && link->told)
+		snprintf(reason, sizeof(reason), "the path to the site went down meanwhile");
 	else if (error)
 		snprintf(reason, sizeof(reason), "%s", http_conn_error_text(&link->conn));
 	struct proxy_target *target = link->target;

@@ -15,7 +15,8 @@
  *   the path is new         nothing tells how long it takes but gossip. If the connection is taken after the path was given
  *                           up, that is taken back
  *   it closes the connection  between probes that is its right; before the answer it is an error
- *   the path is down        requests that wait for it and may be repeated elsewhere move on (attempt.c); probes go on
+ *   the path is down        requests that wait for it and may be repeated elsewhere move on, those that have nowhere to go
+ *                           fail (attempt.c); probes go on
  */
 #include "proxy/proxy_int.h"
 

@@ -63,6 +63,7 @@ static void probe_changed(struct proxy_link *link)
 	target->probing = NULL;
 	link->probe = false;
 	target->active++;
+	list_push(&target->used, link);
 	proxy_link_give(link, true);
 }
 
@@ -223,6 +224,8 @@ int proxy_target_take(struct proxy_target *target, struct proxy_exchange *exchan
 			return code;
 	}
 	target->active++;
+	link->told = false;
+	list_push(&target->used, link);
 	link->exchange = exchange;
 	exchange->link = link;
 	return 0;
@@ -234,6 +237,7 @@ void proxy_link_give(struct proxy_link *link, bool reusable)
 	struct http_conn *conn = &link->conn;
 	link->exchange = NULL;
 	link->attempt = NULL;
+	list_remove(link);
 	target->active--;
 	if (!reusable || conn->readable || conn->ended || conn->failed || conn->in.start < conn->in.end || target->closed ||
 	    target->idle_count == PROXY_IDLE_LINKS_MOST) {
@@ -247,12 +251,33 @@ void proxy_link_give(struct proxy_link *link, bool reusable)
 	http_timer_set(conn->loop, &conn->timer, PROXY_IDLE_LINK_MS);
 }
 
+/* Nothing of an answer has come. A request that must not run twice goes on if the other machine has all of it: its service is at
+ * work, perhaps, and what it says is worth to be waited for. */
+static bool waits_in_vain(const struct proxy_link *link)
+{
+	const struct proxy_exchange *exchange = link->exchange;
+	return exchange && exchange->phase == PROXY_RUNNING && !exchange->response_head && link->conn.in.end == 0 &&
+	       (http_method_is_safe(exchange->method) || !http_conn_is_delivered(&link->conn));
+}
+
+struct proxy_exchange *proxy_target_stranded(struct proxy_target *target)
+{
+	for (struct proxy_link *link = target->used.next; link != &target->used; link = link->next) {
+		if (link->told || !waits_in_vain(link))
+			continue;
+		link->told = true;
+		return link->exchange;
+	}
+	return NULL;
+}
+
 /* ---- Targets ---------------------------------------------------------------------------------------------------- */
 
 void proxy_target_init(struct proxy_target *target, struct proxy *proxy, const struct http_address *address)
 {
 	*target = (struct proxy_target){.proxy = proxy, .address = *address};
 	target->idle.next = target->idle.previous = &target->idle;
+	target->used.next = target->used.previous = &target->used;
 	target->probe_timer.fire = start_probe;
 }
 

@@ -207,14 +207,18 @@ class Lab:
     def kill(self, number):
         """Its agent is gone, and Site1 has seen the end of all connections to it: none of them is used any more."""
         self[number].agent.kill()
+        wait_until(lambda: not self.connections(number), "connections to end")
+
+    def connections(self, number):
+        """Those of Site1 to that site, as its kernel has them: established, half closed."""
         address = socket.inet_aton(self.wan.address(f"Site{number}"))[::-1].hex().upper()
         table = pathlib.Path(f"/proc/{self[1].agent.pid}/net/tcp")
+        lines = [line.split() for line in table.read_text().splitlines()[1:]]
+        return [line for line in lines if line[2].startswith(address + ":") and line[3] in ("01", "08")]
 
-        def is_open(line):
-            remote, state = line.split()[2:4]
-            return remote.startswith(address + ":") and state in ("01", "08")  # established, half closed
-
-        wait_until(lambda: not any(is_open(line) for line in table.read_text().splitlines()[1:]), "connections to end")
+    def wait_delivered(self, number):
+        """Until that machine has acknowledged all that Site1 has sent: it may wait with that for a moment."""
+        wait_until(lambda: all(line[4].startswith("00000000:") for line in self.connections(number)), "acknowledgements")
 
     def restart(self, number):
         """An agent that was killed, with the same configuration."""

@@ -1,12 +1,14 @@
 """The data path itself is watched: a site that no longer answers is left within about a second, long before any time-out, and
 comes back by itself."""
+import concurrent.futures
 import contextlib
+import json
 import os
 import signal
 import threading
 
 import pytest
-from failover_lab import Hangs, attempts, request, wait_until
+from failover_lab import PATIENCE_S, Hangs, attempts, request, response, wait_until
 
 
 @contextlib.contextmanager
@@ -40,6 +42,61 @@ def test_request_leaves_a_site_that_went_silent(lab, how):
         assert answer.body == b"Site3" and attempts(answer) == [("Site2", "destination_unavailable"), ("Site3", "200")]
     # It comes back by itself.
     wait_until(lambda: lab.ask("Site2; Site3").body == b"Site2", "Site2 to be used again")
+
+
+@pytest.mark.parametrize("how", ["stopped", "cut off", "cannot answer"])
+def test_request_that_has_nowhere_else_to_go(lab, how):
+    """It fails as soon as the path is known to be down, on a connection from before the cut, and so does the next: not after a minute."""
+    lab.start(timeouts={"answer": "10min", "connect": "1s"})
+    lab.warm(2)
+    with silence(lab, how):
+        answer = lab.ask("Site2")
+        problem = json.loads(answer.body)
+        assert answer.status == 504 and problem["type"].endswith(":no-answer") and problem["site"] == "Site2", problem
+        assert "the path to the site went down meanwhile" in problem["detail"]
+        assert lab.counter("paths_lost") == 1
+        for method in ("GET", "POST"):
+            problem = json.loads(lab.ask("Site2", method).body)
+            assert problem["type"].endswith(":site-unreachable") and problem["site"] == "Site2", problem
+    wait_until(lambda: lab.ask("Site2").body == b"Site2", "Site2 to be used again")
+
+
+@pytest.mark.parametrize("how", ["cut off", "cannot answer"])
+def test_request_that_must_not_run_twice_and_was_not_taken(lab, how):
+    """Sent on an open connection, into a cut: the other machine has not acknowledged it, so its answer is not waited for; and it does not
+    arrive there later."""
+    lab.start(timeouts={"answer": "10min"})
+    lab.warm(2)
+    with silence(lab, how):
+        answer = lab.ask("Site2", "POST")
+        problem = json.loads(answer.body)
+        assert answer.status == 504 and problem["site"] == "Site2", problem
+    wait_until(lambda: lab.ask("Site2").body == b"Site2", "Site2 to be used again")
+    if how == "cut off":
+        assert {message.method for message in lab[2].service.requests} == {b"GET"}
+
+
+def test_request_that_the_service_is_at_work_on(lab):
+    """It was taken by the other machine, and must not run twice: a cut that ends does it no harm."""
+    lab.start()
+    lab.warm(2)
+    reached, go = threading.Event(), threading.Event()
+
+    def work(_):
+        reached.set()
+        assert go.wait(PATIENCE_S)
+        return response(body=b"done")
+
+    lab[2].service.answer = work
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(lab.ask, "Site2", "POST")
+        assert reached.wait(PATIENCE_S)
+        lab.wait_delivered(2)
+        with silence(lab, "cut off"):
+            wait_until(lambda: lab.counter("paths_lost") == 1, "the cut to be noticed")
+            assert not asked.done()
+        go.set()
+        assert asked.result(PATIENCE_S).body == b"done"
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
