@@ -133,6 +133,17 @@ _cheops_command_get() {
     esac
 }
 
+# What follows the options is the client's.
+_cheops_command_openstack() {
+    local current=$1 previous=$2
+    case $previous in
+        --client) _cheops_files "$current" ;;
+        --scope) ;;
+        openstack) _cheops_words '--scope --client --help -h --' "$current" ;;
+        *) [[ $current != -* ]] || _cheops_words '--scope --client' "$current" ;;
+    esac
+}
+
 _cheops_command_ops() {
     local current=$1 previous=$2
     ! _cheops_common "$current" "$previous" || return 0
@@ -192,7 +203,7 @@ _cheops_command_webhooks() {
 
 _cheops() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-    local commands='agent app demo deps get ops repair replicant scope site sites webhooks'
+    local commands='agent app demo deps get openstack ops repair replicant scope site sites webhooks'
     COMPREPLY=()
     # bash makes a word of its own of the `=` in --option=value
     if [[ $previous == = ]]; then

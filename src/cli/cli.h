@@ -35,6 +35,7 @@ extern const struct cli_command cli_command_app;
 extern const struct cli_command cli_command_demo;
 extern const struct cli_command cli_command_deps;
 extern const struct cli_command cli_command_get;
+extern const struct cli_command cli_command_openstack;
 extern const struct cli_command cli_command_ops;
 extern const struct cli_command cli_command_repair;
 extern const struct cli_command cli_command_replicant;

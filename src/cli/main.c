@@ -4,9 +4,9 @@
 #include <signal.h>
 
 static const struct cli_command *const commands[] = {
-	&cli_command_agent, &cli_command_app,  &cli_command_demo,   &cli_command_deps,
-	&cli_command_get,   &cli_command_ops,  &cli_command_repair, &cli_command_replicant,
-	&cli_command_scope, &cli_command_site, &cli_command_sites,  &cli_command_webhooks};
+	&cli_command_agent,     &cli_command_app,   &cli_command_demo,    &cli_command_deps,      &cli_command_get,
+	&cli_command_openstack, &cli_command_ops,   &cli_command_repair,  &cli_command_replicant, &cli_command_scope,
+	&cli_command_site,      &cli_command_sites, &cli_command_webhooks};
 enum { COMMANDS_COUNT = sizeof(commands) / sizeof(commands[0]) };
 
 static void put_help(struct buf *out)

@@ -34,6 +34,17 @@ def test_help():
     assert "--scope <scope>, --os-scope <scope>" in said and "OS_SCOPE" in said
 
 
+def test_it_comes_with_cheops_openstack():
+    """Where it is not installed: the real client, which finds it where cheops has it."""
+    def run(*words):
+        env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8"}
+        return subprocess.run([openstack_lab.CHEOPS, "openstack", *words], env=env, capture_output=True, text=True, check=False, timeout=120)
+
+    assert "--scope <scope>, --os-scope <scope>" in run("--", "--help").stdout
+    missing = run("--scope", "Site1", "server", "list")  # it knows the option, and misses who asks
+    assert missing.returncode != 0 and "auth" in missing.stderr and "unrecognized" not in missing.stderr, missing
+
+
 @pytest.mark.parametrize("scope, why", [("Site1\nX-Evil: 1", "control character"), ("S" * 5000, "at most 4096 bytes")],
                          ids=["two lines", "too long"])
 def test_what_cannot_be_sent_is_refused(scope, why):
@@ -53,5 +64,5 @@ def test_it_is_installed(tmp_path):
     run = subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--destdir", tmp_path], capture_output=True, text=True,
                          check=False, timeout=120)
     assert run.returncode == 0, run
-    [found] = tmp_path.rglob("cheops_osc.py")
-    assert "--scope <scope>" in openstack("--help", env={"PYTHONPATH": str(found.parent)}).stdout
+    found = list(tmp_path.rglob("share/cheops/clients/openstack/cheops_osc.py"))
+    assert len(found) == 1 and "--scope <scope>" in openstack("--help", env={"PYTHONPATH": str(found[0].parent)}).stdout

@@ -4,8 +4,10 @@ and what happens to them when sites cannot reach each other.
 import concurrent.futures
 import json
 import re
+import subprocess
 
 import pytest
+from openstack_lab import CHEOPS, CLIENT_S
 
 LOCAL = "{compute: Site1, image: Site1}"
 MIXED = "{compute: Site1, image: Site2}"
@@ -230,6 +232,17 @@ def test_lists_of_images(lab):
     assert set(names.values()) <= {known["Name"] for known in listed}
     shown = lab.openstack("Site2", f"image show -f json {names['Site1']}", "{image: Site1}").json
     assert shown["name"] == names["Site1"]
+
+
+def test_cheops_openstack(lab):
+    """The same for those who cannot install the plugin."""
+    image, name = lab.name("debian"), lab.name("vm")
+    there = lab.make_image("Site2", image)
+    words, env = lab.command("Site1", create(image, name), plugin=False)
+    at = words.index("openstack")
+    words[at:at + 1] = [str(CHEOPS), "openstack", "--scope", MIXED]
+    run = subprocess.run(words, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=CLIENT_S)
+    assert run.returncode == 0 and json.loads(run.stdout)["image"] == f"{image} ({there})", run
 
 
 def test_the_plugin_is_not_needed(lab):

@@ -28,10 +28,10 @@ def complete(cheops, root, words):
 
 
 @pytest.mark.parametrize("words, offered", [
-    (["cheops", ""], {"agent", "app", "demo", "deps", "get", "ops", "repair", "replicant", "scope", "site", "sites", "webhooks", "help",
+    (["cheops", ""], {"agent", "app", "demo", "deps", "get", "openstack", "ops", "repair", "replicant", "scope", "site", "sites", "webhooks", "help",
                          "--help", "--version"}),
     (["cheops", "sc"], {"scope"}),
-    (["cheops", "help", ""], {"agent", "app", "demo", "deps", "get", "ops", "repair", "replicant", "scope", "site", "sites", "webhooks"}),
+    (["cheops", "help", ""], {"agent", "app", "demo", "deps", "get", "openstack", "ops", "repair", "replicant", "scope", "site", "sites", "webhooks"}),
     (["cheops", "scope", "e"], {"explain"}),
     (["cheops", "scope", ""], {*ACTIONS, "--help"}),
     (["cheops", "help", "scope", ""], set(ACTIONS)),
@@ -55,6 +55,8 @@ def complete(cheops, root, words):
     (["cheops", "demo", "--forward", "t"], {"trace"}),
     (["cheops", "demo", "--sites", ""], set()),
     (["cheops", "demo", "--k"], {"--keep"}),
+    (["cheops", "openstack", "--s"], {"--scope"}),
+    (["cheops", "openstack", "--client", "/etc/pass"], {"/etc/passwd", "/etc/passwd-"}),
     (["cheops", "zork", ""], set()),
 ])
 def test_completion(cheops, root, words, offered):
