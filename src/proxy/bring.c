@@ -108,8 +108,7 @@ static bool rename_place(void *context, const struct glue_place *place, struct b
 	return false;
 }
 
-/* The head says how long the body is. */
-static void set_length(struct proxy_exchange *exchange, struct http_head *head, size_t length)
+void proxy_set_length(struct proxy_exchange *exchange, struct http_head *head, size_t length)
 {
 	struct http_field *field = http_find(head, HTTP_FIELD_CONTENT_LENGTH);
 	char text[24];
@@ -141,7 +140,7 @@ static void rename_all(struct proxy_exchange *exchange, const struct engine_brou
 	glue_splicer_free(splicer);
 	buf_free(&exchange->body);
 	exchange->body = body;
-	set_length(exchange, needs->head, body.length);
+	proxy_set_length(exchange, needs->head, body.length);
 }
 
 /* ---- Done, or not -------------------------------------------------------------------------------------------------------- */

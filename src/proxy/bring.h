@@ -30,6 +30,8 @@ struct proxy_needs {
 void proxy_need_note(void *context, const struct relation_need *need);
 /* What would be brought, for who asks for the plan. */
 void proxy_put_needs(const struct proxy_exchange *exchange, struct buf *out);
+/* The head of a request says that its body is so long. */
+void proxy_set_length(struct proxy_exchange *exchange, struct http_head *head, size_t length);
 /* -1: the exchange is pending, or answered. */
 int proxy_bring(struct proxy_exchange *exchange);
 

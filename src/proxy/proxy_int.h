@@ -501,6 +501,8 @@ bool proxy_may_change(const struct proxy_resource *resource);
 bool proxy_is_operation(const struct proxy_exchange *exchange);
 /* A plan with `&` at its root: it is to run here, or at one of the others. Not 0: it cannot be carried out. */
 int proxy_choose_copies(struct proxy_exchange *exchange, const struct scope_plan *plan);
+/* refer.c: ids of what is replicated in the body of a request for this site alone. Not 0: it is read, and runs then. */
+int proxy_refer(struct proxy_exchange *exchange, const struct http_head *head);
 /* Not 0: it became an operation, or was refused. */
 int proxy_replicate(struct proxy_exchange *exchange, struct http_head *head);
 /* Once the body is there: true if it was an operation, and is under way or refused. */

@@ -407,7 +407,7 @@ int proxy_replicate(struct proxy_exchange *exchange, struct http_head *head)
 	bool by_body = resource->match.needs_body && (resource->known || resource->copies);
 	by_body = by_body || (proxy_may_name_container(exchange) && is_json(resource->asked.content_type));
 	if (!by_body && !is_for_copies(exchange))
-		return 0;
+		return proxy_refer(exchange, head);
 	if (!by_body && !proxy_is_operation(exchange) && !makes_one(resource))
 		return refuse_unknown(exchange);
 	start_operation(exchange, head);

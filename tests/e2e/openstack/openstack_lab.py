@@ -33,6 +33,7 @@ COMMANDS = ROOT / "lab" / "openstack"
 START_S = 1500  # packages to fetch and unpack, schemas to make, on a busy machine
 CLIENT_S = 240  # of one command of the client: it may wait for a time-out of an agent
 FRONTS = {"identity": 5000, "image": 9292, "compute": 8774, "placement": 8778, "network": 9696}
+PORTS = {"keystone": 25000, "glance": 29292, "nova-api": 28774, "placement": 28778, "rabbitmq": 5672}  # of the services themselves
 PASSWORD = "secret"
 
 
@@ -178,22 +179,11 @@ class Lab(wan_lab.Lab):
         assert "expiration = " in before
         try:
             path.write_text(re.sub(r"expiration = \d+", f"expiration = {life_s}", before), encoding="utf-8")
-            self.restart_part(site, "keystone", "identity")
+            self.restart_part(site, "keystone")
             yield
         finally:
             path.write_text(before, encoding="utf-8")
-            self.restart_part(site, "keystone", "identity")
-
-    def listens(self, site, front):
-        """Does the service behind that front accept connections?"""
-        made = self.socket(site, socket.AF_INET)
-        try:
-            made.connect(("127.0.0.1", front + 20000))
-            return True
-        except OSError:
-            return False
-        finally:
-            made.close()
+            self.restart_part(site, "keystone")
 
     # ---- OpenStack
 
@@ -229,6 +219,11 @@ class Lab(wan_lab.Lab):
         assert answer.status == 200, answer
         return {server["name"]: server for server in answer.json["servers"]}
 
+    def wait_made(self, site, name):
+        """One that comes from another site; and until it is active."""
+        wait_for(lambda: name in self.servers(site), f"{name} at {site}")
+        return self.wait_active(site, name)
+
     def wait_active(self, site, name):
         def settled():
             server = self.servers(site).get(name)
@@ -257,25 +252,56 @@ class Lab(wan_lab.Lab):
 
     # ---- processes
 
-    def kill_part(self, site, part, service):
+    def listens_on(self, site, part):
+        """Does it accept connections? The database server has no port but a socket."""
+        if part == "mariadb":
+            made, where = socket.socket(socket.AF_UNIX), str(self.path(site, "mariadb", "sock"))
+        else:
+            made, where = self.socket(site, socket.AF_INET), ("127.0.0.1", PORTS[part])
+        try:
+            made.connect(where)
+            return True
+        except OSError:
+            return False
+        finally:
+            made.close()
+
+    def kill_part(self, site, part):
         """A service of a site, and until the processes that it had started have noticed: they have its port."""
         self.kill(site, part)
-        wait_for(lambda: not self.listens(site, FRONTS[service]), f"what {part} of {site} had started to end")
+        wait_for(lambda: not self.listens_on(site, part), f"what {part} of {site} had started to end")
 
-    def restart_part(self, site, part, service):
-        self.kill_part(site, part, service)
-        self.start_part(site, part, service)
-
-    def start_part(self, site, part, service):
-        """After kill_part(); until the agent has an answer of it."""
+    def start_part(self, site, part):
+        """After kill_part(); until it can be used again, at the agent's front where it has one."""
         how = self.state["started"][f"{site}/{part}"]
         with open(how["log"], "ab") as log:
             child = self.popen(site, how["command"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=how["env"],
                                start_new_session=True)
         self.state["processes"][f"{site}/{part}"] = wan_lab.process.describe(child.pid)
+        service = next((name for name, port in FRONTS.items() if port + 20000 == PORTS.get(part)), None)
 
         def answers():
             assert child.poll() is None, pathlib.Path(how["log"]).read_text(encoding="utf-8", errors="replace")[-2000:]
-            return self.listens(site, FRONTS[service]) and self.ask(site, service, "/", token=None).status < 500
+            return self.listens_on(site, part) and (not service or self.ask(site, service, "/", token=None).status < 500)
 
         wait_for(answers, f"{part} of {site}")
+
+    def restart_part(self, site, part):
+        self.kill_part(site, part)
+        self.start_part(site, part)
+
+    @contextlib.contextmanager
+    def without(self, site, part):
+        """That is killed, for as long as this lasts; `agent`, too."""
+        if part == "agent":
+            self.kill(site)
+        else:
+            self.kill_part(site, part)
+        try:
+            yield
+        finally:
+            if part == "agent":
+                self.start_agent(site)
+            else:
+                self.start_part(site, part)
+            self.wait_present()
