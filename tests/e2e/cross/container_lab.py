@@ -4,7 +4,7 @@ import pathlib
 
 import demo_process
 import files_lab
-from files_lab import ask, mesh_maker, wait_for
+from files_lab import ask, heard, mesh_maker, wait_for
 
 SAMPLE = pathlib.Path(__file__).resolve().parents[3] / "apps" / "sample.yaml"
 
@@ -99,7 +99,7 @@ class Project:
 
     def list(self, at, kind="volumes", headers=None):
         """The list as that site gives it, which has to be whole."""
-        answer = ask(self.lab[at].front + self.path(kind), headers=headers)
+        answer = heard(lambda: ask(self.lab[at].front + self.path(kind), headers=headers))
         assert answer.status == 200, answer
         assert answer.header("Cheops-Partial") is None, answer
         return answer.json[kind]

@@ -4,7 +4,7 @@ import pathlib
 
 import mesh_maker
 from demo_process import ask, free_base, wait_for
-from files_lab import SAMPLE, Site, stop_all
+from files_lab import SAMPLE, Site, heard, stop_all
 
 
 class PoolSite(Site):
@@ -27,6 +27,10 @@ class PoolSite(Site):
         """Headers are named as arguments are: Cheops_Divide="evenly"."""
         return ask(self.front + path, method, {name.replace("_", "-"): value for name, value in headers.items()},
                    json_body=body)
+
+    def read(self, path, **headers):
+        """With what all sites say of it."""
+        return heard(lambda: self.ask("GET", path, **headers))
 
     def pools(self):
         """As the service has them, by name."""

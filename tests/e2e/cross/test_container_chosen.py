@@ -4,7 +4,7 @@ import contextlib
 
 import mesh as mesh_of_ours
 import pytest
-from files_lab import wait_for
+from files_lab import heard, wait_for
 from test_objects import PODS, SITES, Cluster
 
 MAPS = PODS.format("shop")
@@ -27,7 +27,7 @@ def make(cluster, site, name, scope=None, data=None):
 
 
 def names(cluster, site):
-    answer = cluster.ask(site, "GET", MAPS)
+    answer = heard(lambda: cluster.ask(site, "GET", MAPS))
     assert answer.status == 200 and answer.header("Cheops-Partial") is None, answer
     return sorted(each["metadata"]["name"] for each in answer.json["items"])
 

@@ -5,7 +5,7 @@ import pathlib
 import mesh_maker
 import pytest
 from demo_process import ask, free_base, wait_for
-from files_lab import SAMPLE, Site, stop_all
+from files_lab import SAMPLE, Site, heard, stop_all
 
 
 class NetworkSite(Site):
@@ -41,9 +41,11 @@ def sites(tmp_path_factory):
         stop_all(made)
 
 
-def listed(site, name=None, **headers):
-    """The answer; or of that name, what is shown."""
-    answer = ask(f"{site.front}/pools", headers=headers)
+def listed(site, name=None, away=False, **headers):
+    """The answer; or of that name, what is shown. `away`: some site is, and that is to be seen."""
+    def read():
+        return ask(f"{site.front}/pools", headers=headers)
+    answer = read() if away else heard(read)
     assert answer.status == 200, answer.bytes
     return [each for each in answer.json["pools"] if each["name"] == name] if name else answer
 
@@ -128,7 +130,7 @@ def test_a_site_is_away(sites):
     wait_parts(sites, "cut", [[5], [5], []])
     sites[1].kill()
     try:
-        answer = listed(sites[0])
+        answer = listed(sites[0], away=True)
         assert [each["size"] for each in answer.json["pools"] if each["name"] == "cut"] == [5]
         assert '"Site2";reason=' in partial(answer)
     finally:

@@ -22,7 +22,7 @@ def test_each_site_has_a_part_and_reading_gives_the_whole(lab):
     shares = lab.parts("ten", "hosts")
     assert sorted(sum(shares, [])) == sorted(hosts) and sorted(map(len, shares)) == [3, 3, 4]
     for site in lab.sites:
-        shown = site.ask("GET", f"/pools/{answer.json['id']}")
+        shown = site.read(f"/pools/{answer.json['id']}")
         assert (shown.status, shown.json["size"], shown.json["id"]) == (200, 10, answer.json["id"]), site.name
         assert sorted(shown.json["hosts"]) == sorted(hosts) and shown.json["hosts"][:len(shares[0])] == shares[0]
         assert shown.header("Cheops-Partial") is None
@@ -36,7 +36,7 @@ def test_it_may_be_asked_for_at_a_site_that_gets_no_part(lab):
     assert (answer.status, answer.json["size"]) == (201, 7)
     assert lab.parts("afar") == [3, 4, None]  # the prime stands first
     assert lab[3].ask("GET", f"/pools/{answer.json['id']}").status == 404
-    assert lab[1].ask("GET", f"/pools/{answer.json['id']}").json["size"] == 7
+    assert lab[1].read(f"/pools/{answer.json['id']}").json["size"] == 7
 
 
 @pytest.mark.parametrize("header, parts", [
@@ -49,7 +49,7 @@ def test_as_the_request_says(lab, header, parts):
     name = f"by {header}"
     path = lab.make(name, headers={"Cheops_Divide": header}, size=12)
     assert lab.parts(name) == parts
-    assert lab[2].ask("GET", path).json["size"] == 12
+    assert lab[2].read(path).json["size"] == 12
 
 
 @pytest.mark.parametrize("header, status, wanted", [
@@ -95,7 +95,7 @@ def test_an_update_divides_again_and_keeps_the_weights(lab):
     assert lab.parts("again") == [7, 7, 7]
     assert lab[1].ask("PATCH", path, {"size": 22}, Prefer="wait=60").status == 200
     assert lab.parts("again") == [8, 7, 7]  # one more moves one
-    assert {site.ask("GET", path).json["size"] for site in lab.sites} == {22}
+    assert {site.read(path).json["size"] for site in lab.sites} == {22}
 
 
 def test_an_update_of_something_else_leaves_the_parts_alone(lab):
@@ -140,7 +140,7 @@ def test_changes_by_so_much_are_divided_and_lose_nothing(lab):
     lab.settled(path)
     assert sum(lab.parts("grows")) == 16
     assert lab[1].ask("POST", path + "/grow", {"by": 40}, Prefer="wait=60").status == 200
-    assert [shown.ask("GET", path).json["size"] for shown in lab.sites] == [56] * 3
+    assert [shown.read(path).json["size"] for shown in lab.sites] == [56] * 3
     assert all(abs(part - share) <= 12 for part, share in zip(lab.parts("grows"), (28, 14, 14)))
     # As given, too; and it does not count for what comes later.
     before = lab.parts("grows")
@@ -153,10 +153,10 @@ def test_changes_by_so_much_are_divided_and_lose_nothing(lab):
 def test_what_the_services_count_is_put_together(lab):
     path = lab.make("used", size=9)
     assert lab[1].ask("POST", path + "/allocate", {"count": 9}, Prefer="wait=60").status == 200
-    shown = lab[2].ask("GET", path).json
+    shown = lab[2].read(path).json
     assert (shown["used"], shown["status"], lab.parts("used", "used")) == (9, "full", [3, 3, 3])
     assert lab[3].ask("POST", path + "/release", {"count": 1}, Prefer="wait=60").status == 200
-    shown = lab[2].ask("GET", path).json
+    shown = lab[2].read(path).json
     assert (shown["used"], shown["status"]) == (8, "available")
 
 
@@ -164,7 +164,7 @@ def test_one_site_is_asked_for_its_part(lab):
     path = lab.make("parts", headers={"Cheops_Divide": "Site1=6 Site2=3 Site3=1"}, size=10)
     assert [lab[1].ask("GET", path, Scope=f"Site{number}").json["size"] for number in (1, 2, 3)] == [6, 3, 1]
     for scope in ("Site1 & Site2", "Site1 % Site2", "all()"):
-        shown = lab[3].ask("GET", path, Scope=scope)
+        shown = lab[3].read(path, Scope=scope)
         assert (shown.status, shown.json.get("size")) == (200, 10), (scope, shown)
     local = lab[2].pools()["parts"]["id"]
     assert lab[2].ask("GET", f"/pools/{local}").json["size"] == 3  # by the id there: as the service has it
@@ -179,7 +179,7 @@ def test_conditions_would_be_judged_by_a_part(lab):
                  body=b'[{"op": "replace", "path": "/size", "value": 9}]')
     assert answer.status == 415, answer
     assert lab.parts("conditions") == [1, 1, 1]
-    assert lab[1].ask("GET", path, If_None_Match="*").json["size"] == 3
+    assert lab[1].read(path, If_None_Match="*").json["size"] == 3
 
 
 def test_delete_leaves_no_part(lab):
@@ -189,7 +189,7 @@ def test_delete_leaves_no_part(lab):
     for site in lab.sites:
         wait_for(lambda site=site: site.ask("GET", path).status in (404, 410), f"{site.name} to know that it is gone")
     path = lab.make("gone", size=5)  # and the name is free again
-    assert lab[3].ask("GET", path).json["size"] == 5
+    assert lab[3].read(path).json["size"] == 5
 
 
 def test_what_is_gone_is_said_at_once(lab):

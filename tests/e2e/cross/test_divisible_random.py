@@ -47,7 +47,7 @@ class Model:
 
     def check(self, lab, path):
         for site in lab.sites:
-            shown = site.ask("GET", path)
+            shown = site.read(path)
             assert shown.header("Cheops-Partial") is None
             assert (shown.json["size"], sorted(shown.json["hosts"])) == (self.size, sorted(self.hosts)), site.name
         assert sum(lab.parts(self.name)) == self.size
@@ -82,5 +82,5 @@ def test_at_once_from_all_sites(lab):
         user.join()
     assert len(given) == 75
     lab.settled(path)
-    assert [site.ask("GET", path).json["size"] for site in lab.sites] == [100 + sum(given)] * 3
+    assert [site.read(path).json["size"] for site in lab.sites] == [100 + sum(given)] * 3
     assert sum(lab.parts("at once")) == 100 + sum(given)
