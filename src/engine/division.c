@@ -58,7 +58,7 @@ static void add_pointers(struct divided *divided, struct arena *arena, struct st
 	divided->fields.pointers = divided->pointers;
 }
 
-/* Nothing of what concerns a file or another facet is divided, and nothing of a delete. */
+/* Nothing of what concerns a file or another facet is divided, unless the operation says so itself; and nothing of a delete. */
 static void find_divided(struct arena *arena, const struct glue_match *match, struct divided *divided)
 {
 	const struct glue_operation *operation = match->operation;
@@ -69,9 +69,10 @@ static void find_divided(struct arena *arena, const struct glue_match *match, st
 	struct str object = glue_operation_object(operation);
 	*divided = (struct divided){.relative = effect == GLUE_RELATIVE};
 	bool sets = effect == GLUE_CREATE || effect == GLUE_REPLACE || effect == GLUE_ASSIGN;
-	if (cross->strategy != GLUE_DIVISIBLE || glue_facet_number(operation) != 0 || (!sets && !divided->relative))
+	bool facet = glue_facet_number(operation) != 0;
+	if (cross->strategy != GLUE_DIVISIBLE || (facet && count == 0) || (!sets && !divided->relative))
 		return;
-	if (sets)
+	if (sets && !facet)
 		add_pointers(divided, arena, object, cross->divide, cross->divide_count);
 	add_pointers(divided, arena, object, own, count);
 }

@@ -36,7 +36,7 @@ static struct str find_odd_facet(const struct glue_type *type)
 {
 	struct glue_facet facet;
 	for (uint32_t i = 1; i < glue_facets_count(type); i++)
-		if (!glue_facet_find(type, i, &facet))
+		if (!glue_facet_find(type, i, &facet) && !glue_facet_is_shown(type, i))
 			return glue_facet_name(type, i);
 	return STR("");
 }

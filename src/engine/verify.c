@@ -241,11 +241,13 @@ static void note_not_compared(struct verify *verify, const struct str *own, uint
 	struct str *others = arena_array(&verify->arena, struct str, LIMIT_GLUE_FACETS);
 	struct glue_facet facet;
 	uint32_t count = 0, others_count = 0;
-	for (uint32_t i = 1; type && i < glue_facets_count(type); i++)
-		if (!glue_facet_find(type, i, &facet))
+	for (uint32_t i = 1; type && i < glue_facets_count(type); i++) {
+		bool found = glue_facet_find(type, i, &facet);
+		if (!found && !glue_facet_is_shown(type, i))
 			names[count++] = copy(&verify->arena, glue_facet_name(type, i));
-		else if (!facet.remove)
+		else if (found && !facet.remove)
 			others[others_count++] = copy(&verify->arena, facet.name);
+	}
 	for (uint32_t i = 0; i < own_count; i++)
 		names[count++] = own[i];
 	verify->verified.not_compared = names;

@@ -81,6 +81,16 @@ static const struct glue_operation *find_remove(const struct glue_type *type, co
 	return NULL;
 }
 
+bool glue_facet_is_shown(const struct glue_type *type, uint32_t number)
+{
+	for (uint32_t i = 0; i < glue_operations_count(type); i++) {
+		const struct glue_operation *operation = glue_operation_at(type, i);
+		if (glue_facet_number(operation) == number && glue_operation_effect(operation) != GLUE_RELATIVE)
+			return false;
+	}
+	return true;
+}
+
 bool glue_facet_find(const struct glue_type *type, uint32_t number, struct glue_facet *facet)
 {
 	CHECK(number < type->facets_count);

@@ -359,6 +359,8 @@ uint32_t glue_facets_count(const struct glue_type *type);
 struct str glue_facet_name(const struct glue_type *type, uint32_t number);
 /* False: it cannot be; the item itself neither. */
 bool glue_facet_find(const struct glue_type *type, uint32_t number, struct glue_facet *facet);
+/* Is it nothing but what is changed by so much (what is in use)? Then the item shows it, and it is copied and compared with that. */
+bool glue_facet_is_shown(const struct glue_type *type, uint32_t number);
 /* Its path, given that of the item. */
 void glue_facet_put(const struct glue_facet *facet, struct str item, struct buf *out);
 

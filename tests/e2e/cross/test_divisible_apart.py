@@ -215,3 +215,20 @@ def test_a_history_that_is_longer_than_what_is_kept(lab):
         whole(lab, path, 2001 + turn)
         shown = lab[2].ask("GET", path).json
         assert sorted(shown["notes"]) == sorted(f"{who} {each}" for who in ("two", "three") for each in range(turn + 1))
+
+
+def test_what_is_in_use_is_counted_once_where_changes_run_again(lab):
+    """A PUT does not set it back: so what was taken is not to be taken again with the changes of the size."""
+    path = lab.make("in use", size=90)
+    assert lab[1].ask("POST", path + "/allocate", {"count": 6}, Prefer="wait=60").status == 200
+    only(lab, 2)
+    assert lab[2].ask("POST", path + "/grow", {"by": 13}).status == 200
+    only(lab, 1)
+    assert lab[1].ask("PATCH", path, {"size": 290}).status == 200
+    only(lab, 3)
+    assert lab[3].ask("POST", path + "/grow", {"by": -12}).status == 200
+    assert lab[3].ask("POST", path + "/allocate", {"count": 9}).status == 200
+    together(lab)
+    whole(lab, path, 291)
+    assert lab[2].ask("GET", path).json["used"] == 15 == sum(lab.parts("in use", "used"))
+    assert lab[2].ask("POST", path + "/release", {"count": 0}, Prefer="wait=60").status == 200
