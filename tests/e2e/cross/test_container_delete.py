@@ -104,3 +104,27 @@ def test_a_site_with_a_child_is_away(lab):
     wait_for(lambda: delete(project, 1, Prefer="cheops-contents").status == 204, "all to be deleted")
     wait_gone(project)
     assert known_at(lab[1], here).json["state"] in ("deleted", "settled")
+
+
+def is_deleted(site, meta_id):
+    """Or not known there: then nothing is left of it either."""
+    answer = known_at(site, meta_id)
+    return answer.status in (404, 410) or answer.json["state"] == "deleted"
+
+
+def test_a_child_goes_with_a_container_whose_service_took_it_along(lab):
+    """Who deletes it has not heard of the child, and the application deletes what is in it: no replicant is left behind."""
+    project = lab.project("cascade")
+    lab[2].kill()
+    late = project.make("late", at=1).json["id"]
+    lab[1].kill()
+    lab[2].start()
+    try:
+        answer = ask(f"{lab[2].front}/projects/{project.id}?cascade=true", "DELETE")
+        assert answer.status == 204, answer
+    finally:
+        lab[1].start()
+    mesh_maker.wait_reachable(lab.sites)
+    wait_for(lambda: "cascade" not in local_projects(lab[1]), "the project to be deleted at Site1")
+    for number in (1, 2):
+        wait_for(lambda number=number: is_deleted(lab[number], late), f"Site{number} to have nothing of the child")
