@@ -221,6 +221,11 @@ static bool check_child(struct realm *realm, uint32_t number, uint32_t members, 
 	return true;
 }
 
+static bool is_same_division(const struct cross_division *a, const struct cross_division *b)
+{
+	return a->count == b->count && memcmp(a->shares, b->shares, a->count * sizeof(a->shares[0])) == 0;
+}
+
 static bool check_pool(struct realm *realm, uint32_t number, uint32_t members, struct buf *why)
 {
 	const struct realm_thing *thing = &realm->things[number];
@@ -234,7 +239,7 @@ static bool check_pool(struct realm *realm, uint32_t number, uint32_t members, s
 			return no(why, "s%" PRIu32 " has a division of thing %" PRIu32 ", of which it has no part", i, number);
 		if (!(members >> i & 1))
 			continue;
-		if (!has || (any && memcmp(&first, &other, sizeof(first)) != 0) || (any && item->total != total))
+		if (!has || (any && !is_same_division(&first, &other)) || (any && item->total != total))
 			return no(why,
 			          "s%" PRIu32 " has another idea of thing %" PRIu32 ": %" PRId64 " of %" PRId64 ", not %" PRId64, i,
 			          number, item->part, item->total, total);
