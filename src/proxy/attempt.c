@@ -444,16 +444,6 @@ static void leave(struct proxy_attempt *attempt)
 	go_on(exchange);
 }
 
-/* Requests that have nowhere else to go. What of them is still in the kernel must not arrive later, when their clients have been told
- * that they failed. */
-static void fail_stranded(struct proxy_peer *peer)
-{
-	for (struct proxy_exchange *exchange; (exchange = proxy_target_stranded(&peer->target)) != NULL;) {
-		http_conn_reset_on_close(&exchange->link->conn);
-		proxy_exchange_link_failed(exchange, true);
-	}
-}
-
 static void leave_all(struct http_task *task)
 {
 	struct proxy_peer *peer = (struct proxy_peer *)((char *)task - offsetof(struct proxy_peer, leave_task));
@@ -468,8 +458,6 @@ static void leave_all(struct http_task *task)
 			leave(attempt);
 		}
 	}
-	if (peer->health.state == PROXY_PATH_DOWN)
-		fail_stranded(peer);
 	proxy_peer_give(peer);
 }
 

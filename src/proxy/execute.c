@@ -262,8 +262,6 @@ static void note_failure(struct proxy_exchange *exchange, struct proxy_target *t
 void proxy_execute_start(struct proxy_exchange *exchange, bool fresh)
 {
 	struct err err;
-	/* Connections from before the path went down would only be waited for in vain. */
-	fresh |= exchange->peer && exchange->peer->health.state == PROXY_PATH_DOWN;
 	for (;;) {
 		struct proxy_target *target = exchange->peer ? &exchange->peer->target : proxy_choose_instance(exchange);
 		bool left = target != NULL;

@@ -15,8 +15,8 @@
  *   the path is new         nothing tells how long it takes but gossip. If the connection is taken after the path was given
  *                           up, that is taken back
  *   it closes the connection  between probes that is its right; before the answer it is an error
- *   the path is down        requests that wait for it and may be repeated elsewhere move on, those that have nowhere to go
- *                           fail (attempt.c); probes go on
+ *   the path is down        requests that wait for it and may be repeated elsewhere move on (attempt.c); those that have
+ *                           nowhere to go, and that the other machine has not acknowledged, fail; probes go on
  */
 #include "proxy/proxy_int.h"
 
@@ -27,6 +27,7 @@ enum {
 	QUIET_US = 150 * 1000,         /* without an answer, before a probe is sent */
 	SOON_MS = 50,                  /* a request is off, and the last answer is old */
 	LATE_MS = 30 * 1000,           /* for so long an answer is still waited for */
+	STRANDED_US = 1000 * 1000,     /* since a request began that the other machine should have acknowledged */
 	HEARD_LEAST_US = 10 * 1000,    /* the kernel counts in ticks: of before a probe was sent, or after? */
 };
 
@@ -423,6 +424,17 @@ static void close_probes(struct proxy_peer *peer)
 		probe_close(&peer->probes[i]);
 }
 
+/* Requests that have nowhere else to go, and were sent into the void. What of them is still in the kernel must not arrive later, when
+ * their clients have been told that they failed. */
+static void fail_stranded(struct proxy_peer *peer)
+{
+	uint64_t least_us = peer->health.rtt_us * 3 > STRANDED_US ? peer->health.rtt_us * 3 : STRANDED_US;
+	for (struct proxy_exchange *exchange; (exchange = proxy_target_stranded(&peer->target, least_us)) != NULL;) {
+		http_conn_reset_on_close(&exchange->link->conn);
+		proxy_exchange_link_failed(exchange, true);
+	}
+}
+
 static void watch(struct http_timer *timer)
 {
 	struct proxy_peer *peer = (struct proxy_peer *)((char *)timer - offsetof(struct proxy_peer, watch_timer));
@@ -446,6 +458,8 @@ static void watch(struct http_timer *timer)
 		start_probe(peer, !first);
 	if (pause_us == 0)
 		pause_us = until_beside_us(peer);
+	if (peer->health.state == PROXY_PATH_DOWN)
+		fail_stranded(peer);
 	http_timer_set(loop, &peer->watch_timer, pause_us / 1000);
 }
 

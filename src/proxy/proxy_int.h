@@ -659,7 +659,7 @@ void proxy_attempt_win(struct proxy_attempt *attempt);
 /* Its link is closed, so that the other side notices; its peer is given back. */
 void proxy_attempt_end(struct proxy_attempt *attempt, enum proxy_attempt_state state);
 void proxy_attempt_join(struct proxy_attempt *attempt, struct proxy_peer *peer);
-/* The path to the peer is down: requests that wait there, and may be sent elsewhere, move on; those that can only fail do so. */
+/* The path to the peer is down: requests that wait there, and may be sent elsewhere, move on. */
 void proxy_peer_leave(struct proxy_peer *peer);
 /* Is it the answer of an agent that says that no service has seen the request? */
 bool proxy_says_not_run(const struct http_head *head);
@@ -749,8 +749,8 @@ int proxy_target_take(struct proxy_target *target, struct proxy_exchange *exchan
 int proxy_link_connect(struct proxy_target *target, struct proxy_link **link, struct err *err);
 /* It is no longer connecting: may it be used? */
 bool proxy_link_stands(struct proxy_link *link);
-/* An exchange that waits in vain for an answer of a target whose path is down, and was not told yet; NULL: none does. */
-struct proxy_exchange *proxy_target_stranded(struct proxy_target *target);
+/* An exchange that has waited in vain for so long for an answer of a target whose path is down; each once. NULL: none does. */
+struct proxy_exchange *proxy_target_stranded(struct proxy_target *target, uint64_t least_us);
 /* The exchange is through with its link, which can serve again or not. */
 void proxy_link_give(struct proxy_link *link, bool reusable);
 void proxy_target_failed(struct proxy_target *target);

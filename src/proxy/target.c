@@ -251,19 +251,19 @@ void proxy_link_give(struct proxy_link *link, bool reusable)
 	http_timer_set(conn->loop, &conn->timer, PROXY_IDLE_LINK_MS);
 }
 
-/* Nothing of an answer has come. A request that must not run twice goes on if the other machine has all of it: its service is at
- * work, perhaps, and what it says is worth to be waited for. */
-static bool waits_in_vain(const struct proxy_link *link)
+/* Nothing of an answer has come, and the other machine has not even acknowledged all of the request. If it has, a service may be at
+ * work on it: what it says is worth to be waited for. */
+static bool waits_in_vain(const struct proxy_link *link, uint64_t least_us)
 {
 	const struct proxy_exchange *exchange = link->exchange;
 	return exchange && exchange->phase == PROXY_RUNNING && !exchange->response_head && link->conn.in.end == 0 &&
-	       (http_method_is_safe(exchange->method) || !http_conn_is_delivered(&link->conn));
+	       http_loop_now_us(link->conn.loop) - exchange->started_us >= least_us && !http_conn_is_delivered(&link->conn);
 }
 
-struct proxy_exchange *proxy_target_stranded(struct proxy_target *target)
+struct proxy_exchange *proxy_target_stranded(struct proxy_target *target, uint64_t least_us)
 {
 	for (struct proxy_link *link = target->used.next; link != &target->used; link = link->next) {
-		if (link->told || !waits_in_vain(link))
+		if (link->told || !waits_in_vain(link, least_us))
 			continue;
 		link->told = true;
 		return link->exchange;
