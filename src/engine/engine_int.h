@@ -192,6 +192,9 @@ struct run {
 	int fd;                /* of the blob, which is the body; -1: `body` is */
 	struct facets *facets; /* being read (state.c); NULL: none are */
 	struct str answer;     /* of the service, to what was done: until it is told */
+	/* What the service said when it refused the credential, while its judge is asked. */
+	int refused_status;
+	struct str refused_answer;
 };
 
 enum action_kind {

@@ -209,10 +209,57 @@ static bool is_named_here(const struct run *run)
 	       run->match.id.length == 0 && glue_type_identity(run->match.type) == GLUE_CHOSEN;
 }
 
+/* ---- Is it the credential? ------------------------------------------------------------------------------------------ */
+
+static void judged(void *context, const struct http_call_answer *answer)
+{
+	struct run *run = context;
+	run->call = NULL;
+	if (answer->code == 0 && answer->status >= 200 && answer->status < 300)
+		engine_run_tell(run, &(struct replica_outcome){.kind = REPLICA_CREDENTIAL,
+		                                               .status = run->refused_status,
+		                                               .answer = run->refused_answer});
+	else
+		engine_run_fail(
+			run, REPLICA_FAILED,
+			"the credential is refused with %d, and so may be any: %.*s, which judges them, does not give this "
+			"agent what it asks for",
+			run->refused_status, STR_FMT(glue_service_about(run->match.service)->judge_service));
+}
+
+/* Who judges credentials may be away: then all are refused. A user is told what his service said. False: it counts as it is. */
+static bool ask_judge(struct run *run, const struct http_call_answer *answer)
+{
+	const struct glue_service_about *about = run->match.service ? glue_service_about(run->match.service) : NULL;
+	const struct engine_service *judge =
+		about && about->judge_path.length > 0 ? engine_service_find(run->setup, about->judge_service) : NULL;
+	struct err err = {0};
+	if (!judge || judge->credential.length == 0 || run->task.first)
+		return false;
+	size_t length =
+		answer->body.length < LIMIT_REPLICA_ANSWER_BYTES ? answer->body.length : (size_t)LIMIT_REPLICA_ANSWER_BYTES;
+	run->refused_status = (int)answer->status;
+	run->refused_answer = copy(&run->arena, str_make(answer->body.at, length));
+	if (engine_service_read(run->engine,
+	                        &(struct engine_service_reading){.setup = run->setup,
+	                                                         .service = judge,
+	                                                         .target = about->judge_path,
+	                                                         .credentials = judge->credential,
+	                                                         .done = judged,
+	                                                         .context = run},
+	                        &run->call, &err) == 0)
+		return true;
+	run->call = NULL;
+	engine_run_fail(run, REPLICA_FAILED, "%s", err.text);
+	return true;
+}
+
 static void done(void *context, const struct http_call_answer *answer)
 {
 	struct run *run = context;
 	run->call = NULL;
+	if (answer->code == 0 && meaning_of(run, answer->status) == REPLICA_CREDENTIAL && ask_judge(run, answer))
+		return;
 	if (answer->code) {
 		engine_run_fail(run, answer->sent ? REPLICA_UNKNOWN : REPLICA_FAILED, "%s", answer->err.text);
 		return;

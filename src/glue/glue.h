@@ -175,8 +175,10 @@ struct glue_service_about {
 	uint32_t carry_count;
 	struct str
 		accompany; /* the header in which the agent's own credential goes along with the user's; "": it does not */
-	struct str user_header; /* on whose behalf an operation runs: this header of the request, */
-	struct str user_claim;  /* or this claim of its bearer token (a JWT) */
+	struct str judge_service; /* a refusal of a credential counts while this service gives an agent, */
+	struct str judge_path;    /* asked for this, an answer; "": it always counts */
+	struct str user_header;   /* on whose behalf an operation runs: this header of the request, */
+	struct str user_claim;    /* or this claim of its bearer token (a JWT) */
 	const struct glue_header *impersonate;
 	uint32_t impersonate_count;
 };

@@ -12,6 +12,7 @@ enum {
 	CREDENTIAL_USER,
 	CREDENTIAL_IMPERSONATE,
 	CREDENTIAL_REFUSED,
+	CREDENTIAL_JUDGE,
 	CREDENTIAL_KEYS
 };
 static const char *const credential_keys[] = {[CREDENTIAL_HEADERS] = "headers",
@@ -20,6 +21,7 @@ static const char *const credential_keys[] = {[CREDENTIAL_HEADERS] = "headers",
                                               [CREDENTIAL_USER] = "user",
                                               [CREDENTIAL_IMPERSONATE] = "impersonate",
                                               [CREDENTIAL_REFUSED] = "refused",
+                                              [CREDENTIAL_JUDGE] = "judge",
                                               NULL};
 
 static bool read_header(struct glue_load *load, const struct yaml_entry *entry, struct str *name)
@@ -100,6 +102,29 @@ static void read_refused(struct glue_load *load, const struct yaml_entry *entry,
 	}
 }
 
+/* {service: NAME, path: /PATH} */
+static void read_judge(struct glue_load *load, const struct yaml_entry *entry, struct glue_service_about *about)
+{
+	enum { SERVICE, PATH, KEYS };
+	static const char *const keys[] = {[SERVICE] = "service", [PATH] = "path", NULL};
+	struct yaml_entry found[KEYS] = {0};
+	struct glue_template path;
+	if (!glue_keys(load, entry, keys, "judge: {service: identity, path: /v3/endpoints}", found))
+		return;
+	if (found[SERVICE].value == NULL || found[PATH].value == NULL) {
+		glue_complain(load, ERR_INVALID, entry->key_node->start_mark,
+		              "`judge` has to have `service` and `path`, as in {service: identity, path: /v3/endpoints}");
+		return;
+	}
+	if (glue_name(load, &found[SERVICE], "the name of a service, such as `identity`", &about->judge_service) &&
+	    glue_read_template(load, &found[PATH], &path)) {
+		about->judge_path = path.text;
+		if (path.variables_count > 0)
+			glue_complain(load, ERR_INVALID, found[PATH].value->start_mark,
+			              "`path` has a variable; it is a path to read");
+	}
+}
+
 static void default_credentials(struct glue_load *load, struct glue_credentials *credentials)
 {
 	struct str *headers = arena_array(load->arena, struct str, 2);
@@ -138,6 +163,8 @@ bool glue_read_credentials(struct glue_load *load, const struct yaml_entry *entr
 		read_impersonate(load, &found[CREDENTIAL_IMPERSONATE], &service->about, found[CREDENTIAL_USER].value != NULL);
 	if (found[CREDENTIAL_REFUSED].value != NULL)
 		read_refused(load, &found[CREDENTIAL_REFUSED], credentials);
+	if (found[CREDENTIAL_JUDGE].value != NULL)
+		read_judge(load, &found[CREDENTIAL_JUDGE], &service->about);
 	if (credentials->run == GLUE_IMPERSONATE && found[CREDENTIAL_IMPERSONATE].value == NULL)
 		glue_complain(load, ERR_INVALID, entry->key_node->start_mark,
 		              "`run` is `impersonate`, but there is no `impersonate`: which headers say on whose behalf, as in "

@@ -11,7 +11,8 @@ from played_service import PlayedService
 
 DESCRIPTION = {
     "format": 1, "application": "played",
-    "credentials": {"headers": ["X-Auth-Token", "X-Service-Token"], "accompany": "X-Service-Token"},
+    "credentials": {"headers": ["X-Auth-Token", "X-Service-Token"], "accompany": "X-Service-Token",
+                    "judge": {"service": "image", "path": "/v2/kinds"}},
     "services": {"image": {"under": "/v2", "base": "/v2", "carry": []}},
     "types": {
         "image.image": {"collection": "/images", "item": "/images/{id}", "identity": "suggested", "list": "/images",
@@ -31,6 +32,8 @@ class Images(PlayedService):
         self.stored = {"/kinds": {"1": {"id": "1", "name": "common"}}}
         self.burnt = set()
         self.requests = []
+        self.judges = True
+        self.refuses = None
         super().__init__()
 
     def serve(self, handler, body):
@@ -39,7 +42,7 @@ class Images(PlayedService):
             self.requests.append((handler.command, handler.path, token, service, body))
         if not handler.path.startswith("/v2/"):
             handler.answer(300, {})
-        elif token not in ("new", "agent") and not (token == "old" and service == "agent"):
+        elif not self.judges or token == self.refuses or token not in ("new", "agent") and not (token == "old" and service == "agent"):
             handler.answer(401, {})
         else:
             super().serve(handler, body)
@@ -122,6 +125,21 @@ def test_an_expired_token_with_the_agent_s(played):
     with played.services["Site2"].lock:
         posts = [(token, service) for method, _, token, service, _ in played.services["Site2"].requests if method == "POST"]
     assert posts == [("old", "agent")]
+
+
+def test_a_judge_that_is_away(played):
+    """All credentials are refused: that says nothing of this one. What is refused while the judge is there waits for a person."""
+    played.services["Site2"].judges = False
+    made = played.make("/v2/images", {"name": "debian"})
+    wait_for(lambda: any(method == "POST" for method, *_ in played.services["Site2"].requests), "a first try")
+    operation = f"http://{played.agents['Site2'].config['api']}/cheops/v1/operations"
+    assert "rejected-credential" not in str(ask(operation).json)
+    played.services["Site2"].judges = True
+    wait_for(lambda: played.there("Site2", "/images", made["id"]), "it at Site2")
+    with played.services["Site2"].lock:
+        played.services["Site2"].refuses = "new"
+    played.make("/v2/images", {"name": "debian"})
+    wait_for(lambda: "rejected-credential" in str(ask(operation).json), "a refusal")
 
 
 def test_copies_are_read_where_the_service_has_them(played):
