@@ -1,7 +1,11 @@
 """Parts of a site are killed and started again in the middle of what is done at two: nothing is lost, nothing is made twice."""
+import subprocess
+
 import pytest
 from openstack_lab import wait_for
 from test_replication import BOTH, create, image, settled, wait_active
+
+SERVERS_AT_BOTH = "{compute: Site1 & Site2}"
 
 
 def named(lab, site, name):
@@ -37,3 +41,53 @@ def test_this_site_lacks_a_part(lab, part):
     wait_active(lab, "Site2", made)
     settled(lab, made)
     assert named(lab, "Site1", name) == named(lab, "Site2", name) == [made]
+
+
+@pytest.mark.parametrize("site", ["Site1", "Site2"])
+def test_an_agent_is_killed_while_the_file_is_on_its_way(lab, site):
+    """The user has his answer; the other site has a part of the file, or nothing yet."""
+    path = lab.file(96 << 20)
+    lab.set("Site1", "Site2", rate="100mbit")
+    try:
+        made = create(lab, path, lab.name("debian"))
+        blobs = lab.path("Site2", "state", "store", "blobs")
+        wait_for(lambda: any(each.name.endswith(".part") for each in blobs.iterdir()), "a part of the file at Site2")
+        with lab.without(site, "agent"):
+            pass
+    finally:
+        lab.set("Site1", "Site2", rate="unlimited")
+    assert wait_active(lab, "Site2", made)["checksum"] == image(lab, "Site1", made)["checksum"]
+    settled(lab, made)
+
+
+def test_an_agent_is_killed_while_the_user_uploads(lab):
+    """The client is told that it failed; the image is there without a file, at both sites alike, and can be deleted."""
+    path, name = lab.file(96 << 20), lab.name("debian")
+    command, env = lab.command("Site1", f"image create {name} --disk-format raw --container-format bare --file {path}", BOTH)
+    client = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    made = wait_for(lambda: named(lab, "Site1", name), "the record of the image")[0]
+    with lab.without("Site1", "agent"):
+        client.communicate(timeout=240)
+    settled(lab, made)
+    for site in lab.sites:
+        there = wait_for(lambda site=site: image(lab, site, made), f"the record at {site}")
+        assert there["status"] in ("queued", "active"), there
+    assert image(lab, "Site1", made)["status"] == image(lab, "Site2", made)["status"]
+    assert lab.openstack("Site1", f"image delete {made}").status == 0
+    for site in lab.sites:
+        wait_for(lambda site=site: image(lab, site, made) is None, f"{made} to be gone from {site}")
+
+
+def test_a_server_at_both_while_nova_is_away(lab):
+    """The API of the other site: it gets its server when that is back."""
+    disk = create(lab, lab.file(), lab.name("debian"))
+    wait_active(lab, "Site2", disk)
+    settled(lab, disk)
+    name = lab.name("vm")
+    with lab.without("Site2", "nova-api"):
+        made = lab.boot("Site1", disk, SERVERS_AT_BOTH, name)
+        assert made.status == 202, made
+        lab.wait_active("Site1", name)
+    lab.wait_made("Site2", name)
+    settled(lab, made.json["server"]["id"])
+    assert list(lab.servers("Site2")) == [name]
