@@ -174,6 +174,7 @@ def test_a_local_request_refers_to_what_is_replicated(played):
                 return next((each["id"] for each in played.services[site].stored["/kinds"].values() if each["name"] == "rare"), None)
 
         own = wait_for(local, f"the kind at {site}")
+        wait_for(lambda site=site: played.ask(site, "GET", f"/v2/kinds/{kind}").status == 200, f"the agent of {site} to know what it has")
         assert own != kind
         made = played.ask(site, "POST", "/v2/boxes", {"box": {"name": "box", "kind": kind}})
         assert made.status == 201, made
