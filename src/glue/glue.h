@@ -439,8 +439,8 @@ struct glue_replacer {
 };
 
 /* Reads JSON as it comes, in pieces of any size, and copies it to `out` byte by byte except for what is replaced. Memory is
- * bounded: by LIMIT_GLUE_NESTING and LIMIT_GLUE_VALUE_BYTES (a longer value is no id and passes). Any number of texts may follow
- * each other, none too. A link is given to the replacer whole; glue_splice_link() takes it apart. */
+ * bounded: by LIMIT_GLUE_NESTING and LIMIT_GLUE_VALUE_BYTES (a longer value is no id and passes; a name only where it comes in
+ * pieces). Any number of texts may follow each other, none too. A link is given to the replacer whole; glue_splice_link() takes it apart. */
 struct glue_splicer;
 
 struct glue_splicer *glue_splicer_new(const struct glue_places *places, const struct glue_replacer *replacer);

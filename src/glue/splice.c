@@ -207,8 +207,10 @@ static void replace(struct glue_splicer *splicer, struct buf *out)
 		.length = json->token.length,
 	};
 	bool quoted = place.quoted;
-	bool is_text = json->token.length <= LIMIT_GLUE_VALUE_BYTES &&
-	               (!place.quoted || glue_json_string(json->token, json->escaped, &splicer->scratch, &place.value));
+	/* A name is told whatever its length, where it is in one piece: who keeps names unique has to refuse it. */
+	bool is_told = json->token.length <= LIMIT_GLUE_VALUE_BYTES || place.kind == GLUE_PLACE_NAME;
+	bool is_text =
+		is_told && (!place.quoted || glue_json_string(json->token, json->escaped, &splicer->scratch, &place.value));
 	splicer->held = NULL;
 	buf_clear(&splicer->value);
 	bool later = splicer->marker.within != NULL;

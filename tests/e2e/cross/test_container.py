@@ -118,7 +118,7 @@ def test_a_name_has_an_end(lab):
     assert child.status == 201, child
     assert project.make(longest, at=1).status == 409
     wait_known(project, child.json["id"])
-    too_long = (longest + "x", "\u00e9" * 101, "n" * 2000)
+    too_long = (longest + "x", "\u00e9" * 101, "n" * 2000, "n" * 5000)
     answers = [project.make(name, at=at) for name in too_long for at in (1, 2)]
     answers += [project.ask(at, child.json["id"], "PATCH", json_body={"name": name}) for name in too_long for at in (1, 2)]
     answers += [ask(f"{lab[1].front}/projects", "POST", {"Scope": scope}, json_body={"name": name})
