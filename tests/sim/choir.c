@@ -179,12 +179,9 @@ void choir_init(struct choir *choir, const struct choir_options *options)
 	struct sim_plan_options plan = {.seed = options->seed, .sites = options->sites, .faults = options->faults};
 	plan.kinds = options->kinds;
 	plan.to_us = (uint64_t)options->steps * CHOIR_STEP_US;
-	sim_plan_draw(&choir->plan, &plan);
-	for (uint32_t i = 0; i < choir->plan.count; i++)
-		choir->plan.faults[i].skipped = !sim_list_has(&options->keep_faults, i);
+	sim_faults_init(&choir->faults, &choir->sim, &plan, &options->keep_faults, &choir->options.weather);
 	choir->sites = calloc(options->sites, sizeof(*choir->sites));
-	choir->rules = calloc(choir->plan.count + 1, sizeof(struct sim_rule *));
-	CHECK(choir->sites != NULL && choir->rules != NULL);
+	CHECK(choir->sites != NULL);
 	for (uint32_t i = 0; i < options->sites; i++)
 		init_site(choir, i);
 	sim_random_seed(&choir->random, options->seed, 5);
@@ -225,8 +222,7 @@ void choir_free(struct choir *choir)
 	free(choir->late);
 	free(choir->sessions);
 	sim_free(&choir->sim);
-	sim_plan_free(&choir->plan);
-	free(choir->rules);
+	sim_faults_free(&choir->faults);
 	free(choir->sites);
 	free(choir->actions);
 	free(choir->changes);

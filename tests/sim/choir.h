@@ -10,8 +10,8 @@
 
 #include "sim/choir_app.h"
 #include "sim/choir_rows.h"
+#include "sim/faults.h"
 #include "sim/figures.h"
-#include "sim/plan.h"
 #include "sim/runner.h"
 #include "sim/sim.h"
 
@@ -283,9 +283,8 @@ struct choir_figures {
 struct choir {
 	struct choir_options options;
 	struct sim sim;
-	struct sim_plan plan;
+	struct sim_faults faults;
 	struct choir_site *sites;
-	struct sim_rule **rules; /* per fault */
 	struct choir_action *actions;
 	uint32_t actions_count;
 	struct choir_replicant *replicants;

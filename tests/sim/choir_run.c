@@ -72,14 +72,8 @@ static void act(struct choir *choir)
 	}
 	for (uint32_t i = 0; i < choir->changes_count; i++)
 		choir_at(choir, choir->changes[i].at_us, CHOIR_ACT_MEMBERS, i);
-	for (uint32_t i = 0; i < choir->plan.count; i++) {
-		const struct sim_fault *fault = &choir->plan.faults[i];
-		if (fault->skipped)
-			continue;
-		choir_at(choir, fault->at_us, CHOIR_ACT_BEGIN, i);
-		choir_at(choir, fault->until_us, CHOIR_ACT_END, i);
-		choir->figures.faults++;
-	}
+	choir->figures.faults =
+		sim_faults_plan(&choir->faults, (uint64_t)CHOIR_ACT_BEGIN << 32, (uint64_t)CHOIR_ACT_END << 32);
 	pass(choir, (uint64_t)choir->options.steps * CHOIR_STEP_US + CHOIR_SECOND_US);
 }
 

@@ -62,7 +62,7 @@ static void put_failure(const struct settings *settings, const struct span *span
 	                                      .sites = span->options.sites,
 	                                      .step = span->violation_us / SPAN_STEP_US,
 	                                      .violations = buf_c(&span->violations),
-	                                      .plan = settings->runner.runs == 1 ? &span->plan : NULL});
+	                                      .plan = settings->runner.runs == 1 ? &span->faults.plan : NULL});
 	sim_runner_put_again(&settings->runner);
 }
 

@@ -61,7 +61,7 @@ static void put_failure(const struct settings *settings, const struct realm *rea
 	                                      .sites = realm->options.sites,
 	                                      .step = realm->violation_us / REALM_STEP_US,
 	                                      .violations = buf_c(&realm->violations),
-	                                      .plan = settings->runner.runs == 1 ? &realm->plan : NULL});
+	                                      .plan = settings->runner.runs == 1 ? &realm->faults.plan : NULL});
 	sim_runner_put_again(&settings->runner);
 }
 

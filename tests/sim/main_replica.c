@@ -139,7 +139,7 @@ static void put_failure(const struct settings *settings, const struct choir *cho
 	                                      .sites = choir->options.sites,
 	                                      .step = choir->violation_us / CHOIR_STEP_US,
 	                                      .violations = buf_c(&choir->violations),
-	                                      .plan = settings->runner.runs == 1 ? &choir->plan : NULL});
+	                                      .plan = settings->runner.runs == 1 ? &choir->faults.plan : NULL});
 	if (choir->violation_of != CHOIR_NOBODY)
 		put_replicant(choir, choir->violation_of);
 	sim_runner_put_again(&settings->runner);

@@ -225,11 +225,7 @@ void realm_init(struct realm *realm, const struct realm_options *options)
 	                                .to_us = (uint64_t)options->steps * REALM_STEP_US,
 	                                .faults = options->faults,
 	                                .kinds = options->kinds};
-	sim_plan_draw(&realm->plan, &plan);
-	realm->rules = calloc((size_t)realm->plan.count + 1, sizeof(*realm->rules));
-	CHECK(realm->rules != NULL);
-	for (uint32_t i = 0; i < realm->plan.count; i++)
-		realm->plan.faults[i].skipped = !sim_list_has(&options->keep_faults, i);
+	sim_faults_init(&realm->faults, &realm->sim, &plan, &options->keep_faults, &realm->options.weather);
 	realm_draw(realm);
 }
 
@@ -247,10 +243,9 @@ void realm_free(struct realm *realm)
 	for (uint32_t i = 0; i < realm->calls_count; i++)
 		free(realm->calls[i]);
 	realm_jobs_free(realm);
-	sim_plan_free(&realm->plan);
+	sim_faults_free(&realm->faults);
 	sim_free(&realm->sim);
 	free(realm->calls);
-	free(realm->rules);
 	free(realm->actions);
 	free(realm->tickets);
 	buf_free(&realm->violations);
@@ -274,13 +269,8 @@ static void act(struct realm *realm)
 	for (uint32_t i = 0; i < realm->actions_count; i++)
 		if (!realm->actions[i].skipped)
 			realm_at(realm, realm->actions[i].at_us, REALM_ACT_USER, i);
-	for (uint32_t i = 0; i < realm->plan.count; i++) {
-		if (realm->plan.faults[i].skipped)
-			continue;
-		realm_at(realm, realm->plan.faults[i].at_us, REALM_ACT_BEGIN, i);
-		realm_at(realm, realm->plan.faults[i].until_us, REALM_ACT_END, i);
-		realm->figures.faults++;
-	}
+	realm->figures.faults =
+		sim_faults_plan(&realm->faults, (uint64_t)REALM_ACT_BEGIN << 32, (uint64_t)REALM_ACT_END << 32);
 	pass(realm, (uint64_t)realm->options.steps * REALM_STEP_US + REALM_SECOND_US);
 }
 

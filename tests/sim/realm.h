@@ -12,7 +12,7 @@
 #define SIM_REALM_H
 
 #include "sim/choir_rows.h"
-#include "sim/plan.h"
+#include "sim/faults.h"
 #include "sim/runner.h"
 #include "sim/sim.h"
 
@@ -266,8 +266,7 @@ struct realm_figures {
 struct realm {
 	struct realm_options options;
 	struct sim sim;
-	struct sim_plan plan;
-	struct sim_rule **rules;
+	struct sim_faults faults;
 	struct realm_site sites[REALM_SITES];
 	struct realm_thing things[REALM_THINGS];
 	uint32_t things_count;

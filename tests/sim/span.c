@@ -216,11 +216,7 @@ void span_init(struct span *span, const struct span_options *options)
 	                                .to_us = (uint64_t)options->steps * SPAN_STEP_US,
 	                                .faults = options->faults,
 	                                .kinds = options->kinds};
-	sim_plan_draw(&span->plan, &plan);
-	span->rules = calloc((size_t)span->plan.count + 1, sizeof(*span->rules));
-	CHECK(span->rules != NULL);
-	for (uint32_t i = 0; i < span->plan.count; i++)
-		span->plan.faults[i].skipped = !sim_list_has(&options->keep_faults, i);
+	sim_faults_init(&span->faults, &span->sim, &plan, &options->keep_faults, &span->options.weather);
 	span_draw(span);
 }
 
@@ -232,9 +228,8 @@ void span_free(struct span *span)
 		choir_rows_free(&span->sites[i].rows);
 		free(span->sites[i].deeds);
 	}
-	sim_plan_free(&span->plan);
+	sim_faults_free(&span->faults);
 	sim_free(&span->sim);
-	free(span->rules);
 	free(span->actions);
 	free(span->changes);
 	free(span->children);
@@ -262,13 +257,7 @@ static void act(struct span *span)
 	}
 	for (uint32_t i = 0; i < span->changes_count; i++)
 		span_at(span, span->changes[i].at_us, SPAN_ACT_CHANGE, i);
-	for (uint32_t i = 0; i < span->plan.count; i++) {
-		if (span->plan.faults[i].skipped)
-			continue;
-		span_at(span, span->plan.faults[i].at_us, SPAN_ACT_BEGIN, i);
-		span_at(span, span->plan.faults[i].until_us, SPAN_ACT_END, i);
-		span->figures.faults++;
-	}
+	span->figures.faults = sim_faults_plan(&span->faults, (uint64_t)SPAN_ACT_BEGIN << 32, (uint64_t)SPAN_ACT_END << 32);
 	pass(span, (uint64_t)span->options.steps * SPAN_STEP_US + SPAN_SECOND_US);
 }
 

@@ -8,7 +8,7 @@
 #define SIM_SPAN_H
 
 #include "sim/choir_rows.h"
-#include "sim/plan.h"
+#include "sim/faults.h"
 #include "sim/runner.h"
 #include "sim/sim.h"
 
@@ -159,8 +159,7 @@ struct span_pool {
 struct span {
 	struct span_options options;
 	struct sim sim;
-	struct sim_plan plan;
-	struct sim_rule **rules;
+	struct sim_faults faults;
 	struct span_site sites[SPAN_SITES];
 	struct span_container containers[SPAN_CONTAINERS];
 	uint32_t containers_count;

@@ -1,97 +1,34 @@
-/* What befalls sites, their disks and what is between them. */
+/* What befalls sites and their disks; of the network, faults.c. */
 #include "sim/span.h"
-
-#include "base/check.h"
 
 #include <inttypes.h>
 
-enum {
-	SATELLITE_US = 1000000,
-	FLAP_LEAST_US = 200000,
-	FLAP_MOST_US = 3000000,
-	LAG_MOST_US = 1000000,
-	CLOCK_MOST_MS = 20000,
-	CRASH_WITHIN_US = 2000000
-};
-
-static void begin_rule(struct span *span, uint32_t number)
-{
-	const struct sim_fault *fault = &span->plan.faults[number];
-	struct sim_rule *rule = sim_network_rule(&span->sim.network);
-	bool alone = fault->kind == SIM_FLAP || fault->kind == SIM_SATELLITE;
-	span->rules[number] = rule;
-	if (!rule)
-		return;
-	for (uint32_t i = 0; i < span->options.sites; i++) {
-		uint64_t group = sim_mix(fault->dice, i) % (fault->kind == SIM_PARTIAL ? 3 : 2);
-		rule->from[i] = alone ? i == fault->node : group == 0;
-		rule->to[i] = alone ? 1 : group == 1;
-	}
-	rule->both_ways = fault->kind != SIM_ONE_WAY;
-	rule->loss = fault->kind == SIM_SATELLITE ? 0.07 : 1;
-	rule->delay_us = fault->kind == SIM_SATELLITE ? SATELLITE_US : 0;
-	sim_network_switch(&span->sim.network, rule, true);
-	if (fault->kind == SIM_FLAP)
-		span_fault_flap(span, number);
-}
-
 void span_fault_flap(struct span *span, uint32_t number)
 {
-	struct sim_rule *rule = span->rules[number];
-	if (!rule)
-		return;
-	sim_network_switch(&span->sim.network, rule, !rule->on);
-	span_at(span, span->sim.now_us + sim_random_range(&span->random, FLAP_LEAST_US, FLAP_MOST_US), SPAN_ACT_FLAP,
-	        number);
+	uint64_t next_us = sim_faults_flap(&span->faults, number, &span->random);
+	if (next_us != 0)
+		span_at(span, next_us, SPAN_ACT_FLAP, number);
 }
 
-static void set_weather(struct span *span, const struct sim_fault *fault, bool begins)
-{
-	struct sim_weather *now = &span->sim.network.weather;
-	const struct sim_weather *usual = &span->options.weather;
-	double strength = (double)(fault->dice >> 11) * 0x1p-53;
-	if (fault->kind == SIM_LOSS)
-		now->loss = begins ? 0.05 + 0.35 * strength : usual->loss;
-	if (fault->kind == SIM_DUPLICATE)
-		now->duplicate = begins ? 0.05 + 0.65 * strength : usual->duplicate;
-	if (fault->kind == SIM_REORDER)
-		now->reorder = begins ? 0.05 + 0.65 * strength : usual->reorder;
-}
-
-/* At once; when it is about to make something durable; or when it has, and did some of what waited for it. */
 static void begin_crash(struct span *span, const struct sim_fault *fault, struct span_site *it)
 {
-	if (fault->dice % 3 == 0) {
+	it->crash_at_commit = sim_fault_crash_at(fault);
+	if (it->crash_at_commit == 0)
 		span_crash(span, it);
-		return;
-	}
-	uint64_t longest_us = fault->until_us - fault->at_us;
-	it->crash_at_commit = fault->dice % 3 == 1 ? 1 : 2 + (uint32_t)(fault->dice / 3 % 4);
-	span_at(span, span->sim.now_us + (longest_us < CRASH_WITHIN_US ? longest_us : CRASH_WITHIN_US), SPAN_ACT_CRASH,
-	        it->number);
-}
-
-static bool is_rule(enum sim_fault_kind kind)
-{
-	return kind == SIM_PARTITION || kind == SIM_ONE_WAY || kind == SIM_PARTIAL || kind == SIM_FLAP ||
-	       kind == SIM_SATELLITE;
+	else
+		span_at(span, sim_fault_crash_by_us(fault, span->sim.now_us), SPAN_ACT_CRASH, it->number);
 }
 
 void span_fault_begin(struct span *span, uint32_t number)
 {
-	const struct sim_fault *fault = &span->plan.faults[number];
+	const struct sim_fault *fault = &span->faults.plan.faults[number];
 	struct span_site *it = &span->sites[fault->node];
 	span_tell(span, "fault %" PRIu32 ": %s, s%" PRIu32, number, sim_fault_name(fault->kind), fault->node);
-	if (is_rule(fault->kind)) {
-		begin_rule(span, number);
-		return;
-	}
-	set_weather(span, fault, true);
+	sim_faults_begin(&span->faults, number);
 	switch (fault->kind) {
+	case SIM_FLAP: span_fault_flap(span, number); break;
 	case SIM_CRASH: begin_crash(span, fault, it); break;
-	case SIM_PAUSE: sim_pause(&span->sim, it->number, span->sim.now_us + fault->until_us - fault->at_us); break;
-	case SIM_SLOW: sim_lag(&span->sim, it->number, fault->dice % LAG_MOST_US); break;
-	case SIM_CLOCK: it->wall_offset_ms = (int64_t)(fault->dice % (2 * CLOCK_MOST_MS)) - CLOCK_MOST_MS; break;
+	case SIM_CLOCK: it->wall_offset_ms = sim_fault_clock_ms(fault); break;
 	case SIM_DISK_FULL: it->disk_full = true; break;
 	case SIM_SERVICE_REFUSES: it->refuses = true; break;
 	case SIM_SERVICE_SLOW: it->slow = true; break;
@@ -101,20 +38,16 @@ void span_fault_begin(struct span *span, uint32_t number)
 
 void span_fault_end(struct span *span, uint32_t number)
 {
-	const struct sim_fault *fault = &span->plan.faults[number];
+	const struct sim_fault *fault = &span->faults.plan.faults[number];
 	struct span_site *it = &span->sites[fault->node];
-	if (span->rules[number])
-		sim_network_drop_rule(&span->sim.network, span->rules[number]);
-	span->rules[number] = NULL;
-	set_weather(span, fault, false);
+	sim_faults_end(&span->faults, number);
 	switch (fault->kind) {
 	case SIM_CRASH:
 		it->crash_at_commit = 0;
 		if (!it->names && !it->dead)
 			span_start(span, it);
 		break;
-	case SIM_SLOW: sim_lag(&span->sim, it->number, 0); break;
-	case SIM_CLOCK: it->wall_offset_ms = fault->dice % 5 ? 0 : it->wall_offset_ms; break;
+	case SIM_CLOCK: it->wall_offset_ms = sim_fault_clock_stays(fault) ? it->wall_offset_ms : 0; break;
 	case SIM_DISK_FULL: it->disk_full = false; break;
 	case SIM_SERVICE_REFUSES: it->refuses = false; break;
 	case SIM_SERVICE_SLOW: it->slow = false; break;
@@ -124,10 +57,7 @@ void span_fault_end(struct span *span, uint32_t number)
 
 void span_heal(struct span *span)
 {
-	sim_network_heal(&span->sim.network);
-	for (uint32_t i = 0; i < span->plan.count; i++)
-		span->rules[i] = NULL;
-	span->sim.network.weather = span->options.weather;
+	sim_faults_heal(&span->faults);
 	for (uint32_t i = 0; i < span->options.sites; i++) {
 		struct span_site *it = &span->sites[i];
 		sim_pause(&span->sim, i, 0);
