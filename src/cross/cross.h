@@ -197,6 +197,8 @@ struct cross_standing {
 };
 
 uint64_t cross_sites_digest(const site_id *sites, uint32_t count);
+/* A site that has a share, and is none of these; 0: there is none. */
+site_id cross_division_lost(const struct cross_division *division, const site_id *sites, uint32_t count);
 
 /* As it travels: docs/protocol/hop.md. What makes no sense says nothing. */
 void cross_standing_put(const struct cross_standing *standing, struct buf *out);

@@ -29,6 +29,18 @@ uint64_t cross_sites_digest(const site_id *sites, uint32_t count)
 	return digest;
 }
 
+site_id cross_division_lost(const struct cross_division *division, const site_id *sites, uint32_t count)
+{
+	for (uint32_t i = 0; i < division->count; i++) {
+		uint32_t at = 0;
+		while (at < count && sites[at] != division->shares[i].site)
+			at++;
+		if (at == count && division->shares[i].weight > 0)
+			return division->shares[i].site;
+	}
+	return 0;
+}
+
 void cross_standing_put(const struct cross_standing *standing, struct buf *out)
 {
 	if (!standing->settled) {

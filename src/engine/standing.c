@@ -126,20 +126,12 @@ void engine_standing_row(struct engine *engine, uint32_t table, struct str key)
 		note(&engine->standings, part);
 }
 
-/* A site that had a share when it was divided last, and is no member any more. */
 static site_id find_lost(struct engine *engine, struct replica_id id, const struct replica_standing *standing)
 {
 	struct cross_division division;
-	if (!engine_division_get(engine, id, &division))
-		return 0;
-	for (uint32_t i = 0; i < division.count; i++) {
-		uint32_t member = 0;
-		while (member < standing->members_count && standing->members[member] != division.shares[i].site)
-			member++;
-		if (member == standing->members_count && division.shares[i].weight > 0)
-			return division.shares[i].site;
-	}
-	return 0;
+	return engine_division_get(engine, id, &division)
+	           ? cross_division_lost(&division, standing->members, standing->members_count)
+	           : 0;
 }
 
 static void forget(struct engine *engine, struct standing_part *part)

@@ -33,6 +33,18 @@ void proxy_decide_keep(struct proxy_exchange *exchange, const struct http_head *
 	exchange->resource->head = proxy_head_keep(exchange, head);
 }
 
+void proxy_collect_start(struct proxy_exchange *exchange, const struct http_head *head,
+                         void (*collected)(struct proxy_exchange *exchange))
+{
+	exchange->collected = collected;
+	exchange->collect_most = LIMIT_REPLICA_READ_BYTES;
+	exchange->phase = PROXY_COLLECTING;
+	if (head->expects_continue) {
+		buf_put(&exchange->response.head, STR("HTTP/1.1 100 Continue\r\n\r\n"));
+		proxy_stream_flush(&exchange->response);
+	}
+}
+
 static void refuse_undescribed(struct proxy_exchange *exchange, const struct err *err)
 {
 	struct proxy_problem problem = {.status = 400, .type = "not-described", .title = "The operation is not described"};

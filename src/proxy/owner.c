@@ -180,13 +180,7 @@ static void collect(struct proxy_exchange *exchange, const struct http_head *hea
 {
 	asked->head = proxy_head_keep(exchange, head);
 	exchange->asked = asked;
-	exchange->collected = collected;
-	exchange->collect_most = LIMIT_REPLICA_READ_BYTES;
-	exchange->phase = PROXY_COLLECTING;
-	if (head->expects_continue) {
-		buf_put(&exchange->response.head, STR("HTTP/1.1 100 Continue\r\n\r\n"));
-		proxy_stream_flush(&exchange->response);
-	}
+	proxy_collect_start(exchange, head, collected);
 }
 
 /* Most scopes say where one service runs, and nothing of others. */

@@ -553,6 +553,9 @@ void proxy_list_container(struct proxy_exchange *exchange, const struct http_hea
 void proxy_decide_keep(struct proxy_exchange *exchange, const struct http_head *head);
 /* A copy that outlives the buffer. Its client was told to go on with the body. */
 struct http_head *proxy_head_keep(struct proxy_exchange *exchange, const struct http_head *head);
+/* Its body is read, as much as can be looked into, then `collected` is called. */
+void proxy_collect_start(struct proxy_exchange *exchange, const struct http_head *head,
+                         void (*collected)(struct proxy_exchange *exchange));
 void proxy_decide(struct proxy_exchange *exchange);
 void proxy_put_local_target(struct proxy_exchange *exchange, struct buf *out);
 void proxy_put_peer_target(struct proxy_exchange *exchange, struct buf *out);
@@ -561,8 +564,9 @@ bool proxy_splice_answer(struct proxy_exchange *exchange, struct http_head *head
 /* For the answer of a service here; NULL: it passes as it is. *marks: replicas in the list are to be marked; and whether they are. */
 struct glue_splicer *proxy_splicer_new(struct proxy_exchange *exchange, const struct http_head *head, bool *marks);
 
-/* spool.c: reads the body of an operation, which nobody looks into, and hands it to `collected`; long ones go to a file. */
-void proxy_spool_start(struct proxy_exchange *exchange, const struct http_head *head);
+/* spool.c: reads the body of an operation, which nobody looks into; long ones go to a file. Then `spooled` is called. */
+void proxy_spool_start(struct proxy_exchange *exchange, const struct http_head *head,
+                       void (*spooled)(struct proxy_exchange *exchange));
 /* Goes on. False: the client broke off. */
 bool proxy_spool(struct proxy_exchange *exchange);
 

@@ -51,12 +51,6 @@ int proxy_refer(struct proxy_exchange *exchange, const struct http_head *head)
 	if (!exchange->has_body || exchange->request.complete || exchange->wants_upgrade || !may_refer(exchange, head))
 		return 0;
 	proxy_decide_keep(exchange, head);
-	exchange->collected = collected;
-	exchange->collect_most = LIMIT_REPLICA_READ_BYTES;
-	exchange->phase = PROXY_COLLECTING;
-	if (head->expects_continue) {
-		buf_put(&exchange->response.head, STR("HTTP/1.1 100 Continue\r\n\r\n"));
-		proxy_stream_flush(&exchange->response);
-	}
+	proxy_collect_start(exchange, head, collected);
 	return -1;
 }

@@ -350,15 +350,10 @@ static void start_operation(struct proxy_exchange *exchange, struct http_head *h
 		go(exchange);
 		return;
 	}
-	exchange->collected = go;
-	exchange->collect_most = LIMIT_REPLICA_READ_BYTES;
-	exchange->phase = PROXY_COLLECTING;
 	if (is_opaque(exchange->resource))
-		proxy_spool_start(exchange, head);
-	if (head->expects_continue && exchange->phase != PROXY_ANSWERING) {
-		buf_put(&exchange->response.head, STR("HTTP/1.1 100 Continue\r\n\r\n"));
-		proxy_stream_flush(&exchange->response);
-	}
+		proxy_spool_start(exchange, head, go);
+	else
+		proxy_collect_start(exchange, head, go);
 }
 
 static int refuse_unknown(struct proxy_exchange *exchange)

@@ -137,13 +137,16 @@ bool proxy_spool(struct proxy_exchange *exchange)
 	return true;
 }
 
-void proxy_spool_start(struct proxy_exchange *exchange, const struct http_head *head)
+void proxy_spool_start(struct proxy_exchange *exchange, const struct http_head *head,
+                       void (*spooled)(struct proxy_exchange *exchange))
 {
 	uint64_t bytes = head->framing == HTTP_BODY_LENGTH ? head->length : 0;
-	if (bytes > bytes_most)
+	if (bytes > bytes_most) {
 		refuse_length(exchange);
-	else if (bytes > LIMIT_REPLICA_BODY_BYTES && !engine_has_room(exchange->proxy->shared->engine, bytes))
+	} else if (bytes > LIMIT_REPLICA_BODY_BYTES && !engine_has_room(exchange->proxy->shared->engine, bytes)) {
 		refuse_full(exchange, "the disk of this agent has no room for the body");
-	else
+	} else {
+		proxy_collect_start(exchange, head, spooled);
 		exchange->phase = PROXY_SPOOLING;
+	}
 }

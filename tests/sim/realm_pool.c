@@ -139,16 +139,9 @@ bool realm_combine(const struct realm_job *job, int64_t *whole)
 static site_id find_lost(struct realm_site *it, uint32_t thing, const struct replica_standing *standing)
 {
 	struct cross_division division;
-	if (!realm_division_get(it, thing, &division))
-		return 0;
-	for (uint32_t i = 0; i < division.count; i++) {
-		uint32_t member = 0;
-		while (member < standing->members_count && standing->members[member] != division.shares[i].site)
-			member++;
-		if (member == standing->members_count && division.shares[i].weight > 0)
-			return division.shares[i].site;
-	}
-	return 0;
+	return realm_division_get(it, thing, &division)
+	           ? cross_division_lost(&division, standing->members, standing->members_count)
+	           : 0;
 }
 
 /* engine_standing_put(), src/engine/standing.c */

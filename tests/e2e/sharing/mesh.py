@@ -1,5 +1,6 @@
 """Agents with any configuration, before services that are real or played: what a demo would not do."""
 import contextlib
+import http.server
 import json
 import pathlib
 import signal
@@ -12,6 +13,39 @@ import sample_services
 from demo_process import BOUND_S, CHEOPS, Answer, ask, did_not_crash, environment, wait_for
 from ports import free_port
 from processes import hold
+
+
+class Played:
+    """A service that a test plays: `answer(headers)` of who derives from it gives status and body, JSON, of each GET."""
+
+    def __init__(self):
+        played = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                status, body = played.answer(self.headers)
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def answer(self, headers):
+        raise NotImplementedError
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
 
 
 class Agent:

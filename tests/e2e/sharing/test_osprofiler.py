@@ -5,9 +5,7 @@ What osprofiler itself does, and what OpenStack makes of it, is in tests/e2e/ope
 import base64
 import hashlib
 import hmac
-import http.server
 import json
-import threading
 import uuid
 
 import mesh as meshes
@@ -26,45 +24,22 @@ def pack(members, key=KEYS[0]):
     return {"X-Trace-Info": info, "X-Trace-HMAC": sign(info, key)}
 
 
-class Compute:
+class Compute(meshes.Played):
     """Calls the image service for each request, with the trace of it if that is signed with one of the keys."""
 
     def __init__(self):
         self.image = None  # where it is, which is told later
         self.seen = []  # (headers, base_id) of each request
-        played = self
+        super().__init__()
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_):
-                pass
-
-            def do_GET(self):
-                body = json.dumps(played.serve(dict(self.headers))).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def serve(self, headers):
+    def answer(self, headers):
         info, passed, base = headers.get("X-Trace-Info"), {}, None
         for key in KEYS:
             if info and sign(info, key) == headers.get("X-Trace-Hmac", headers.get("X-Trace-HMAC")):
                 base = json.loads(base64.urlsafe_b64decode(info))["base_id"]
                 passed = pack({"base_id": base, "parent_id": str(uuid.uuid4())}, key)
-        self.seen.append((headers, base))
-        return {"image": ask(self.image + "/whoami", headers=passed).json["site"]}
-
-    def stop(self):
-        self.server.shutdown()
-        self.server.server_close()
+        self.seen.append((dict(headers), base))
+        return 200, json.dumps({"image": ask(self.image + "/whoami", headers=passed).json["site"]}).encode()
 
 
 class Sites:

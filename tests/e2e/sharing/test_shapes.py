@@ -2,9 +2,7 @@
 
 Compute is played: it knows the errors of image only, and makes a fault of its own of all that it does not understand, as services do.
 """
-import http.server
 import json
-import threading
 
 import mesh as meshes
 import pytest
@@ -27,47 +25,25 @@ types:
 SCOPE = {"Scope": "{compute: Site1, image: Site2}"}
 
 
-class Compute:
-    """Asks image for /whoami, twice if `again`, with the id of the request; then answers as `answer` says, or with what it got."""
+class Compute(meshes.Played):
+    """Asks image for /whoami, twice if `again`, with the id of the request; then answers with `status`, or with what it got."""
 
     def __init__(self):
-        self.image = self.answer = None
+        self.image = self.status = None
         self.again = False
         self.got = []  # what image answered
-        played = self
+        super().__init__()
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_):
-                pass
-
-            def do_GET(self):
-                status, body = played.serve({ID: self.headers[ID]} if self.headers[ID] else {})
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def serve(self, headers):
-        answers = [ask(self.image + "/whoami", headers=headers)]
+    def answer(self, headers):
+        passed = {ID: headers[ID]} if headers[ID] else {}
+        answers = [ask(self.image + "/whoami", headers=passed)]
         if self.again:
             self.again()
-            answers.append(ask(self.image + "/whoami", headers=headers))
+            answers.append(ask(self.image + "/whoami", headers=passed))
         self.got += answers
-        if self.answer or answers[-1].status != 200:
-            return self.answer or 500, b'{"computeFault": {"code": 500, "message": "Unexpected API Error."}}'
+        if self.status or answers[-1].status != 200:
+            return self.status or 500, b'{"computeFault": {"code": 500, "message": "Unexpected API Error."}}'
         return 200, json.dumps({"image": answers[-1].json["site"]}).encode()
-
-    def stop(self):
-        self.server.shutdown()
-        self.server.server_close()
 
 
 class Sites:
@@ -143,11 +119,11 @@ def test_why_a_service_failed_when_another_agent_says_it(sites):
 
 def test_errors_for_other_reasons_are_left_alone(sites):
     for status in (400, 500):
-        sites.compute.answer = status
+        sites.compute.status = status
         answer = sites.ask()
         assert answer.status == status and answer.json["computeFault"]["message"] == "Unexpected API Error.", answer
     sites.second.kill()
-    sites.compute.answer = 404
+    sites.compute.status = 404
     answer = sites.ask()  # the call failed, but what the service says is about the request
     assert answer.status == 404 and answer.json["computeFault"]["message"] == "Unexpected API Error."
 
@@ -159,7 +135,7 @@ def test_a_call_that_went_well_the_second_time(sites):
     def revive():
         sites.second = sites.mesh.again(sites.second)
 
-    sites.compute.again, sites.compute.answer = revive, 500
+    sites.compute.again, sites.compute.status = revive, 500
     answer = sites.ask()
     assert [got.status for got in sites.compute.got[-2:]] == [502, 200]
     assert answer.status == 500 and answer.json["computeFault"]["message"] == "Unexpected API Error.", answer
@@ -172,5 +148,5 @@ def test_one_id_for_several_requests(sites):
     assert "Site2" in sites.ask(headers=mine).json["computeFault"]["message"]
     sites.second = sites.mesh.again(sites.second)
     assert sites.ask(headers=mine).json == {"image": "Site2"}
-    sites.compute.answer = 500
+    sites.compute.status = 500
     assert sites.ask(headers=mine).json["computeFault"]["message"] == "Unexpected API Error."
