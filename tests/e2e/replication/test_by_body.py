@@ -10,6 +10,7 @@ from played_service import PlayedService
 
 SITES = ("Site1", "Site2")
 ALL = " & ".join(SITES)
+PROBLEMS = {"Accept": "application/json, application/problem+json"}
 
 
 class Cloud(PlayedService):
@@ -107,8 +108,12 @@ def test_expecting_to_go_on_is_answered_once(clouds):
 
 def test_what_nobody_described_is_refused(clouds):
     server = clouds.server()
+    refused = clouds.ask("Site1", f"/v2.1/servers/{server}/action", [], headers=PROBLEMS)
+    assert refused.status == 400 and refused.problem["type"] == "not-described", refused
+    # In the form of compute, for who knows no problem documents.
     refused = clouds.ask("Site1", f"/v2.1/servers/{server}/action", [])
-    assert refused.status == 400 and refused.json["type"] == "urn:cheops:problem:not-described", refused
+    assert refused.status == 400 and refused.header("Cheops-Problem").startswith("not-described; "), refused
+    assert refused.json["badRequest"]["code"] == 400, refused
     assert not clouds.acted("Site1") and not clouds.acted("Site2")
 
 
@@ -117,7 +122,7 @@ def test_several_at_once_are_not_one(clouds):
     made = clouds.ask("Site1", "/v2.0/networks", {"network": {"name": "one"}}, ALL, "network", {"Prefer": "wait=30"})
     assert made.status == 201 and made.header("Cheops-Operation")
     assert [len(cloud.items) for cloud in clouds.sites.values()] == [1, 1]
-    refused = clouds.ask("Site1", "/v2.0/networks", {"networks": [{"name": "two"}, {"name": "three"}]}, ALL, "network")
+    refused = clouds.ask("Site1", "/v2.0/networks", {"networks": [{"name": "two"}, {"name": "three"}]}, ALL, "network", PROBLEMS)
     assert refused.status == 501 and "create-many" in refused.json["detail"] and "each item" in refused.json["detail"], refused
     assert [len(cloud.items) for cloud in clouds.sites.values()] == [1, 1]
     own = clouds.ask("Site1", "/v2.0/networks", {"networks": [{"name": "two"}, {"name": "three"}]}, None, "network")
