@@ -18,7 +18,7 @@ def cloud(tmp_path):
 @pytest.mark.parametrize("query, member, what", [("limit=2", "limit", "a page"), ("name=a&marker=x", "marker", "a page"),
                                                  ("sort_key=name", "sort_key", "an order"), ("li%6dit=2", "limit", "a page")])
 def test_they_are_refused_with_a_reason(cloud, query, member, what):
-    answer = cloud.get("/v2/images?" + query, scope="Site1 & Site2")
+    answer = cloud.get("/v2/images?" + query, scope="Site1 & Site2", Accept="application/problem+json")
     assert answer.status == 400 and answer.problem["type"] == "urn:cheops:problem:not-aggregated"
     assert f"`{member}` asks for {what}" in answer.problem["detail"]
     assert all(service.paths == [] for service in cloud.sites.values())
