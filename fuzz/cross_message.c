@@ -114,8 +114,8 @@ static uint64_t host_random(void *context)
 static struct cross_names *start(struct host *host, struct replica_now now)
 {
 	struct cross_names_options options = cross_names_options_default();
-	struct cross_names_host functions = {host,      host_get,    host_put,  host_remove, host_scan,
-	                                     host_send, host_answer, host_lost, host_fate,   host_random};
+	struct cross_names_host functions = {host,        host_get,  host_put,  host_remove, host_scan, host_send,
+	                                     host_answer, host_lost, host_fate, host_random, NULL};
 	struct cross_names *names;
 	options.self = 0x1102;
 	CHECK(cross_names_new(&names, &options, &functions, now, NULL) == 0);

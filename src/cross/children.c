@@ -1,56 +1,30 @@
-/* children.h says how it works. The row of a child, in CROSS_CHILDREN under its meta-id: version (1), the container (16), then three texts (a byte for
- * the length, and the bytes): its type, the name that it has ("": it is not made yet), the name that it is to have ("": none). */
-#include "cross/children.h"
-
-#include "cross/names_int.h"
+/* children.h says how it works. The row of a child, in CROSS_CHILDREN under its meta-id: version (1), the container (16), the site that made it (8), flags (1: 1 this site
+ * claims its name), then three texts (a byte for the length, and the bytes): its type, the name that it has ("": it is not made yet), the name that it is to have ("": none). */
+#include "cross/children_int.h"
 
 #include "base/arena.h"
 #include "base/check.h"
 
 #include <stdlib.h>
 
-enum { CHILD_VERSION = 1 };
-
-struct child {
-	struct replica_id container;
-	struct str type, name, next; /* slices of children->row */
-};
-
-/* A name that was asked for, until what it is for is in the hands of the struct replica. */
-struct pending {
-	struct pending *next;
-	struct replica_id child;
-	uint64_t ticket;
-};
-
-struct cross_children {
-	struct cross_names *names;
-	struct replica *replica;
-	struct cross_children_host host;
-	site_id self;
-	struct pending *pending;
-	struct buf row;   /* that was read last */
-	struct buf noted; /* ids, to be looked at */
-	bool containers;  /* there are some, or were */
-	struct replica_now now;
-};
-
 /* ---- Rows --------------------------------------------------------------------------------------------------------------- */
 
-static bool child_parse(struct str row, struct child *child)
+bool child_parse(struct str row, struct child *child)
 {
 	struct reader reader = reader_of(row);
 	uint8_t version = read_8(&reader);
 	struct str container = read_bytes(&reader, sizeof(child->container.bytes));
 	if (container.length == sizeof(child->container.bytes))
 		memcpy(child->container.bytes, container.at, container.length);
+	child->maker = read_64(&reader);
+	child->claimed = read_8(&reader) & CHILD_CLAIMED;
 	child->type = read_bytes(&reader, read_8(&reader));
 	child->name = read_bytes(&reader, read_8(&reader));
 	child->next = read_bytes(&reader, read_8(&reader));
 	return version == CHILD_VERSION && !reader.failed && reader.left == 0;
 }
 
-static bool child_get(struct cross_children *children, struct replica_id id, struct child *child)
+bool child_get(struct cross_children *children, struct replica_id id, struct child *child)
 {
 	const struct cross_names_host *host = &children->host.names;
 	buf_clear(&children->row);
@@ -65,12 +39,14 @@ static void put_text(struct buf *out, struct str text)
 }
 
 /* The slices may be those of the row that was read. */
-static void child_put(struct cross_children *children, struct replica_id id, const struct child *child)
+void child_put(struct cross_children *children, struct replica_id id, const struct child *child)
 {
 	const struct cross_names_host *host = &children->host.names;
 	struct buf row = {0};
 	put_number(&row, CHILD_VERSION, 1);
 	buf_put(&row, names_id_str(&child->container));
+	put_number(&row, child->maker, 8);
+	put_number(&row, child->claimed ? CHILD_CLAIMED : 0, 1);
 	put_text(&row, child->type);
 	put_text(&row, child->name);
 	put_text(&row, child->next);
@@ -90,7 +66,7 @@ bool cross_children_has(struct cross_children *children, struct replica_id id)
 	return children->containers && child_get(children, id, &child);
 }
 
-static struct cross_claim claim_of(const struct child *child, struct replica_id id, struct str name)
+struct cross_claim child_claim(const struct child *child, struct replica_id id, struct str name)
 {
 	return (struct cross_claim){.container = child->container, .type = child->type, .name = name, .child = id};
 }
@@ -191,7 +167,7 @@ static enum cross_fate fate(void *context, const struct cross_claim *claim)
 {
 	struct cross_children *children = context;
 	struct child child;
-	if (!child_get(children, claim->child, &child))
+	if (!child_get(children, claim->child, &child) || !child.claimed)
 		return CROSS_ABSENT;
 	bool next = str_equal(child.next, claim->name);
 	if (!next && !str_equal(child.name, claim->name))
@@ -270,9 +246,14 @@ static uint64_t host_draw(void *context)
 	return children->host.names.draw(children->host.names.context);
 }
 
+static bool host_has_claimed(void *context, struct replica_id container, const struct cross_container *list)
+{
+	return heirs_have_claimed(context, container, list);
+}
+
 /* ---- Containers ----------------------------------------------------------------------------------------------------------------- */
 
-static bool is_in(const struct cross_container *list, site_id site)
+bool list_has(const struct cross_container *list, site_id site)
 {
 	for (uint32_t i = 0; i < list->count; i++)
 		if (list->sites[i].site == site)
@@ -292,7 +273,7 @@ static bool drop_gone(struct cross_children *children, struct replica_id id, str
 {
 	site_id gone[LIMIT_REPLICA_MEMBERS], first = 0;
 	uint32_t count = 0;
-	if (!cross_names_get(children->names, id, list) || !is_in(list, children->self))
+	if (!cross_names_get(children->names, id, list) || !list_has(list, children->self))
 		return false;
 	for (uint32_t i = 0; i < list->count; i++) {
 		if (list->sites[i].site != children->self && is_gone(children, id, list->sites[i].site))
@@ -313,6 +294,7 @@ static void set_list(struct cross_children *children, struct replica_id id, cons
 	struct cross_container known;
 	if (!cross_names_get(children->names, id, &known) || known.term < list->term)
 		cross_names_set(children->names, id, list, children->now);
+	heirs_claim(children, id);
 }
 
 static void drop_removed(struct cross_children *children, struct replica_id id)
@@ -331,7 +313,7 @@ void cross_children_follow(struct cross_children *children, const struct replica
 		return;
 	for (uint32_t i = 0; i < container->members_count; i++) {
 		const struct replica_member_view *member = &container->members[i];
-		if (!is_in(&list, member->site) && !member->leaving && !member->joining)
+		if (!list_has(&list, member->site) && !member->leaving && !member->joining)
 			cross_container_add(&list, member->site, NULL);
 	}
 	set_list(children, container->id, &list);
@@ -413,7 +395,7 @@ static bool is_first_list(struct cross_children *children, site_id from, struct 
 	*list = (struct cross_container){.term = head.term};
 	*id = head.container;
 	if (cross_names_get(children->names, *id, &known) || !container_read(&rest, list) || rest.left > 0 ||
-	    !is_in(list, from) || !is_in(list, children->self))
+	    !list_has(list, from) || !list_has(list, children->self))
 		return false;
 	arena_init(&arena, 0);
 	bool member = false;
@@ -439,9 +421,11 @@ void cross_children_receive(struct cross_children *children, site_id from, struc
 		cross_names_set(children->names, id, &list, now);
 	}
 	cross_names_receive(children->names, from, message, now);
-	if (head.kind == MESSAGE_LIST)
+	if (head.kind == MESSAGE_LIST) {
 		drop_removed(children,
 		             head.container); /* of whoever in it is known here to be gone nothing else may tell any more */
+		heirs_claim(children, head.container);
+	}
 }
 
 /* ---- Reviews -------------------------------------------------------------------------------------------------------------------- */
@@ -462,7 +446,7 @@ void cross_children_event(struct cross_children *children, const struct replica_
 
 static void release_all(struct cross_children *children, struct replica_id id, const struct child *child)
 {
-	struct cross_claim has = claim_of(child, id, child->name), wants = claim_of(child, id, child->next);
+	struct cross_claim has = child_claim(child, id, child->name), wants = child_claim(child, id, child->next);
 	struct buf kept = children->row; /* the slices are of it */
 	children->row = (struct buf){0};
 	if (child->name.length > 0)
@@ -478,6 +462,13 @@ static void review_child(struct cross_children *children, struct replica_id id, 
 	struct child child;
 	if (!child_get(children, id, &child) || is_pending(children, id))
 		return;
+	if (!child.claimed) {
+		if (state == STATE_ABSENT)
+			child_remove(children, id);
+		else
+			heirs_claim_one(children, id);
+		return;
+	}
 	if (state == STATE_ABSENT) {
 		release_all(children, id, &child);
 		return;
@@ -486,7 +477,7 @@ static void review_child(struct cross_children *children, struct replica_id id, 
 		return;
 	struct buf kept = children->row;
 	children->row = (struct buf){0};
-	struct cross_claim wants = claim_of(&child, id, child.next);
+	struct cross_claim wants = child_claim(&child, id, child.next);
 	switch (settle(children, id, &child)) {
 	case CROSS_EXISTS: cross_names_kept(children->names, &wants, children->now); break;
 	case CROSS_ABSENT: cross_names_release(children->names, &wants, children->now); break;
@@ -510,6 +501,8 @@ static void review(struct cross_children *children, struct replica_id id)
 		learn(children, &view);
 	else if (state == STATE_ABSENT && cross_names_get(children->names, id, &list))
 		cross_names_forget(children->names, id, children->now);
+	if (children->containers && there && state != STATE_ABSENT)
+		heirs_learn(children, &view);
 	if (children->containers)
 		review_child(children, id, state);
 	arena_free(&arena);
@@ -578,6 +571,9 @@ static int check_foreign(struct cross_children *children, const struct cross_wis
 		return CROSS_NOTHING_TO_ASK;
 	if (*at != children->self)
 		return err_set(err, ERR_CONFLICT, "the name of a child is the business of the site that made it");
+	struct child row;
+	child->maker = child_get(children, wish->child, &row) ? row.maker : children->self;
+	child->claimed = true;
 	child->type = wish->type;
 	child->name = child->next = STR("");
 	return 0;
@@ -586,7 +582,12 @@ static int check_foreign(struct cross_children *children, const struct cross_wis
 int cross_children_claim(struct cross_children *children, const struct cross_wish *wish, uint64_t ticket,
                          struct replica_now now, site_id *at, struct err *err)
 {
-	struct child child = {.container = wish->container, .type = wish->type, .name = STR(""), .next = STR("")};
+	struct child child = {.container = wish->container,
+	                      .maker = children->self,
+	                      .claimed = true,
+	                      .type = wish->type,
+	                      .name = STR(""),
+	                      .next = STR("")};
 	children->now = now;
 	*at = 0;
 	if (!children->containers)
@@ -594,7 +595,8 @@ int cross_children_claim(struct cross_children *children, const struct cross_wis
 	cross_children_review(children, now); /* this site may have left the container in this very batch */
 	if (wish->creates && replica_is_leaving(children->replica, wish->container))
 		return err_set(err, ERR_CONFLICT, "this site is being withdrawn from the container: ask another of its sites");
-	bool known = !wish->creates && child_get(children, wish->child, &child);
+	bool known = !wish->creates && child_get(children, wish->child, &child) && child.claimed &&
+	             (child.maker == children->self || heirs_is_prime(children, wish->child));
 	int code = wish->creates || known ? 0 : check_foreign(children, wish, &child, at, err);
 	if (code != 0)
 		return code;
@@ -605,7 +607,7 @@ int cross_children_claim(struct cross_children *children, const struct cross_wis
 	struct buf kept = children->row; /* the slices may be of it */
 	children->row = (struct buf){0};
 	struct str before = child.name;
-	struct cross_claim claim = claim_of(&child, wish->child, wish->name);
+	struct cross_claim claim = child_claim(&child, wish->child, wish->name);
 	child.next = wish->name;
 	child_put(children, wish->child, &child);
 	pending_add(children, wish->child, ticket);
@@ -637,14 +639,20 @@ void cross_children_named(struct cross_children *children, struct replica_id id,
 	children->now = now;
 	if (!children->containers || name.length == 0 || !child_get(children, id, &child))
 		return;
+	if (!child.claimed || child.maker != children->self)
+		heirs_named(children, id, name);
+	if (!child_get(children, id, &child) || !child.claimed)
+		return;
 	struct buf kept = children->row;
 	children->row = (struct buf){0};
 	if (str_equal(child.next, name)) {
-		struct cross_claim claim = claim_of(&child, id, child.next);
+		struct cross_claim claim = child_claim(&child, id, child.next), had = child_claim(&child, id, child.name);
 		child.name = child.next;
 		child.next = STR("");
 		child_put(children, id, &child);
 		cross_names_kept(children->names, &claim, now);
+		if (had.name.length > 0 && !str_equal(had.name, claim.name))
+			cross_names_release(children->names, &had, now); /* it may have moved meanwhile (heirs.c) */
 	}
 	buf_free(&kept);
 }
@@ -655,10 +663,10 @@ int cross_children_look(struct cross_children *children, struct replica_id id, s
 {
 	struct child child;
 	struct claim_row row;
-	if (!children->containers || !child_get(children, id, &child))
+	if (!children->containers || !child_get(children, id, &child) || !child.claimed)
 		return ERR_NOT_FOUND;
 	struct str name = child.name.length > 0 ? child.name : child.next;
-	*view = (struct cross_claim_view){.claim = claim_of(&child, id, name)};
+	*view = (struct cross_claim_view){.claim = child_claim(&child, id, name)};
 	struct key key = key_of_claim(&view->claim);
 	if (!names_get_claim(children->names, key_str(&key), &row))
 		return ERR_NOT_FOUND;
@@ -708,7 +716,8 @@ int cross_children_new(struct cross_children **out, const struct cross_names_opt
 	                                 .answer = hear_answer,
 	                                 .lost = host_lost,
 	                                 .fate = fate,
-	                                 .draw = host_draw};
+	                                 .draw = host_draw,
+	                                 .has_claimed = host_has_claimed};
 	int code = cross_names_new(&children->names, options, &names, now, err);
 	if (code == 0 && host->names.scan(host->names.context, CROSS_CHILDREN, STR(""), note_unsettled, children) != 0)
 		code = err_set(err, ERR_IO, "what is in containers cannot be read");

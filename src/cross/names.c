@@ -432,7 +432,7 @@ void cross_names_forget(struct cross_names *names, struct replica_id container, 
 	if (!it)
 		return;
 	claims_drop(names, container);
-	prime_drop(names, container, NULL, NULL);
+	prime_drop(names, container);
 	names_remove(names, CROSS_CONTAINERS, names_id_str(&container));
 	map_remove(&names->containers, names_id_str(&container));
 	free(it);
@@ -495,7 +495,18 @@ int cross_names_adopt(struct cross_names *names, const struct cross_claim *claim
 	names->now = now;
 	int code = check_claim(names, claim, err);
 	if (code == 0)
-		claim_adopt(names, claim);
+		claim_adopt(names, claim, true);
+	finish(names);
+	return code;
+}
+
+int cross_names_inherit(struct cross_names *names, const struct cross_claim *claim, struct replica_now now,
+                        struct err *err)
+{
+	names->now = now;
+	int code = check_claim(names, claim, err);
+	if (code == 0)
+		claim_adopt(names, claim, container_of(names, claim->container)->list.optimistic);
 	finish(names);
 	return code;
 }

@@ -111,6 +111,8 @@ struct cross_names_host {
 	/* At once. What became of a claim that was granted: asked when this site starts, of each, and of those unknown again. */
 	enum cross_fate (*fate)(void *context, const struct cross_claim *claim);
 	uint64_t (*draw)(void *context); /* a random number */
+	/* NULL, or: does this site claim all names that it has to, with this list? Asked before it says that it is ready. */
+	bool (*has_claimed)(void *context, struct replica_id container, const struct cross_container *list);
 };
 
 struct cross_names_options {
@@ -157,12 +159,16 @@ int cross_names_claim(struct cross_names *names, const struct cross_claim *claim
 int cross_names_adopt(struct cross_names *names, const struct cross_claim *claim, struct replica_now now,
                       struct err *err);
 
+/* A child is there whose name another site had, which is not in the list any more: it is this one's now. As granted as it was, as far as this site can know:
+ * under `optimistic`, unchecked. Several sites that hold it may do so. */
+int cross_names_inherit(struct cross_names *names, const struct cross_claim *claim, struct replica_now now,
+                        struct err *err);
+
 /* What became of a claim that was granted. Saying it twice does no harm. */
 void cross_names_kept(struct cross_names *names, const struct cross_claim *claim, struct replica_now now);
 void cross_names_release(struct cross_names *names, const struct cross_claim *claim, struct replica_now now);
 
-/* A site was removed from the mesh: what it asked for and did not make is free. What it has made is so when the container's list is
- * without it. */
+/* A site was removed from the mesh. Its names are free when the container's list is without it, and all others have said that they do not hold the child. */
 void cross_names_site_removed(struct cross_names *names, site_id site, struct replica_now now);
 
 void cross_names_receive(struct cross_names *names, site_id from, struct str message, struct replica_now now);

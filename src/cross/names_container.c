@@ -85,7 +85,7 @@ static uint64_t all_of(const struct cross_container *list)
 static bool is_settled(const struct container *it)
 {
 	uint64_t all = all_of(&it->list);
-	return it->known == all && (!it->leaving || it->ready == all);
+	return it->known == all && !it->orphans && (!it->leaving || it->ready == all);
 }
 
 static struct container *container_new(struct cross_names *names, struct replica_id id)
@@ -146,6 +146,15 @@ static void hurry(struct cross_names *names, const struct container *it)
 	}
 }
 
+/* Of a child that several sites claim the prime's entry may be that of one who is gone: whoever else does says so again. */
+static bool is_without_some(const struct cross_container *before, const struct cross_container *list)
+{
+	bool without = false;
+	for (uint32_t i = 0; i < before->count; i++)
+		without |= index_in(list, before->sites[i].site) == list->count;
+	return without;
+}
+
 void container_adopt(struct cross_names *names, struct container *it, const struct cross_container *list)
 {
 	site_id self = names->options.self;
@@ -162,10 +171,12 @@ void container_adopt(struct cross_names *names, struct container *it, const stru
 	container_save(names, it);
 	if (!is_in)
 		claims_drop(names, it->id);
-	else if (was_in && (!same_reign || came_again))
+	else if (was_in && (!same_reign || came_again || is_without_some(&last, list)))
 		claims_anew(names, it, came_again);
-	if (was_prime)
-		prime_drop(names, it->id, &last, container_is_prime(names, it) && same_reign ? it : NULL);
+	if (was_prime && container_is_prime(names, it) && same_reign)
+		prime_leave_behind(names, it, &last);
+	else if (was_prime)
+		prime_drop(names, it->id);
 	if (container_is_prime(names, it) && !is_settled(it))
 		active_make(names, CROSS_CONTAINERS, names_id_str(&it->id));
 	hurry(names, it);
@@ -204,16 +215,23 @@ void cross_names_containers(const struct cross_names *names,
 
 /* ---- All become ready --------------------------------------------------------------------------------------------------- */
 
+/* The prime has answered for all that this site holds; and the host knows of nothing that it still has to claim. */
+static bool is_ready(struct cross_names *names, const struct container *it)
+{
+	return claims_told(names, it) &&
+	       (!names->host.has_claimed || names->host.has_claimed(names->host.context, it->id, &it->list));
+}
+
 static void look_whether_all_are_ready(struct cross_names *names, struct container *it)
 {
-	if (claims_told(names, it))
-		it->ready |= 1;
+	it->ready = (it->ready & ~(uint64_t)1) | is_ready(names, it);
 	if (it->ready != all_of(&it->list))
 		return;
 	if (it->known != it->ready) {
 		it->known = it->ready;
 		container_save(names, it);
 	}
+	prime_drop_orphans(names, it);
 	active_end(names, CROSS_CONTAINERS, names_id_str(&it->id));
 }
 
@@ -290,6 +308,6 @@ void container_told(struct cross_names *names, struct container *it, site_id fro
 	else if (list->term == it->list.term && !is_same(list, &it->list))
 		untangle(names, it, from, list);
 	if (it->list.term == list->term && it->list.sites[0].site == from &&
-	    container_index(it, names->options.self) < it->list.count && claims_told(names, it))
+	    container_index(it, names->options.self) < it->list.count && is_ready(names, it))
 		names_tell(names, it, from, MESSAGE_READY);
 }

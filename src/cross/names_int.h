@@ -39,6 +39,8 @@ struct name_row {
 	uint64_t nonce;
 	bool kept;
 	bool unchecked;
+	bool
+		orphan; /* its site is gone: it stays until whoever holds the child too has claimed it, or all have said that they do not */
 };
 
 struct rival_row {
@@ -131,6 +133,7 @@ struct container {
 	uint64_t known; /* at the prime, a bit per site: it may be granted names */
 	uint64_t ready; /* at the prime: it has said so in this term */
 	bool leaving;   /* at the prime: it is to leave, and all have to say so, whether they may be granted names or not */
+	bool orphans;   /* at the prime: entries of sites that are gone are left, until all have said so */
 };
 
 /* Something that is to be said, or asked, again. Its row says what. */
@@ -224,7 +227,7 @@ void names_tell(struct cross_names *names, const struct container *it, site_id t
 
 int claim_begin(struct cross_names *names, const struct cross_claim *claim, struct str instead_of, uint64_t ticket,
                 struct err *err);
-void claim_adopt(struct cross_names *names, const struct cross_claim *claim);
+void claim_adopt(struct cross_names *names, const struct cross_claim *claim, bool unchecked);
 void claim_kept(struct cross_names *names, const struct cross_claim *claim);
 void claim_release(struct cross_names *names, const struct cross_claim *claim);
 void claim_due(struct cross_names *names, struct active *active);
@@ -243,9 +246,12 @@ void claims_start(struct cross_names *names);
 void prime_claim(struct cross_names *names, struct container *it, site_id from, const struct claim_item *item);
 void prime_name_due(struct cross_names *names, struct active *active);
 void prime_rival_due(struct cross_names *names, struct active *active);
-/* Forgets entries: all, or (`but`) those of sites that were in the list before and are not any more, or have come again since. */
-void prime_drop(struct cross_names *names, struct replica_id container, const struct cross_container *before,
-                const struct container *but);
+/* Forgets all entries. */
+void prime_drop(struct cross_names *names, struct replica_id container);
+/* Those of sites that were in the list before and are not any more, or have come again since, are nobody's from now on. */
+void prime_leave_behind(struct cross_names *names, struct container *it, const struct cross_container *before);
+/* All have said what they hold: what nobody has claimed is free. */
+void prime_drop_orphans(struct cross_names *names, struct container *it);
 void prime_site_removed(struct cross_names *names, site_id site);
 void prime_start(struct cross_names *names);
 

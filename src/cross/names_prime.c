@@ -67,9 +67,10 @@ static void asked(struct cross_names *names, const struct container *it, site_id
 {
 	if ((it->known >> container_index(it, from) & 1) == 0)
 		return; /* not yet: it asks again */
-	if (!row || (names_same(row->child, item->claim.child) && item->stamp > row->stamp))
+	bool later = row && row->site == from && item->stamp > row->stamp;
+	if (!row || (names_same(row->child, item->claim.child) && (row->orphan || later)))
 		enter(names, it, from, key, item, false);
-	else if (names_same(row->child, item->claim.child) && item->stamp == row->stamp)
+	else if (names_same(row->child, item->claim.child) && (item->stamp == row->stamp || row->site != from))
 		say(names, it, from, VERDICT_GRANTED, item, row);
 	else if (!names_same(row->child, item->claim.child))
 		refuse(names, it, from, item, row, NONCE_OF_ASKED);
@@ -122,6 +123,15 @@ static void contend(struct cross_names *names, const struct container *it, site_
 	become_rival(names, &loser, &lost);
 }
 
+/* Several sites hold the child, its maker is gone, and each of them claims its name. The entry is the first one's; if that goes as well, all say so
+ * again, and it is the next one's. */
+static void share(struct cross_names *names, const struct container *it, site_id from, const struct claim_item *item,
+                  const struct name_row *row)
+{
+	bool noted = item->state == CROSS_KEPT && item->nonce == row->nonce;
+	say(names, it, from, noted ? VERDICT_NOTED : VERDICT_GRANTED, item, row);
+}
+
 static void held(struct cross_names *names, const struct container *it, site_id from, struct str key,
                  const struct claim_item *item, struct name_row *row)
 {
@@ -134,6 +144,10 @@ static void held(struct cross_names *names, const struct container *it, site_id 
 		enter(names, it, from, key, item, item->unchecked);
 	} else if (!names_same(row->child, item->claim.child)) {
 		contend(names, it, from, key, item, row);
+	} else if (row->orphan) {
+		enter(names, it, from, key, item, row->unchecked);
+	} else if (row->site != from) {
+		share(names, it, from, item, row);
 	} else if (item->stamp > row->stamp) {
 		enter(names, it, from, key, item, item->unchecked);
 	} else if (item->stamp == row->stamp && item->state == CROSS_KEPT && item->nonce == row->nonce) {
@@ -184,7 +198,7 @@ void prime_name_due(struct cross_names *names, struct active *active)
 	struct claim_item item = {0};
 	struct name_row row;
 	struct container *it = key_parse(key, false, &item.claim) ? container_of(names, item.claim.container) : NULL;
-	if (!it || !container_is_prime(names, it) || !names_get_name(names, key, &row) || row.kept) {
+	if (!it || !container_is_prime(names, it) || !names_get_name(names, key, &row) || row.kept || row.orphan) {
 		active_end(names, CROSS_NAMES, key);
 		return;
 	}
@@ -216,18 +230,6 @@ void prime_rival_due(struct cross_names *names, struct active *active)
 
 /* ---- All of them ------------------------------------------------------------------------------------------------------------ */
 
-static bool is_of(struct cross_names *names, enum cross_table table, struct str key, site_id *site, bool *kept)
-{
-	struct name_row row;
-	struct rival_row rival;
-	bool there = table == CROSS_NAMES ? names_get_name(names, key, &row) : names_get_rival(names, key, &rival);
-	if (there) {
-		*site = table == CROSS_NAMES ? row.site : rival.site;
-		*kept = table == CROSS_NAMES && row.kept;
-	}
-	return there;
-}
-
 /* It was a site of the container before, and is, without having left it meanwhile. */
 static bool stays(const struct cross_container *before, const struct container *it, site_id site)
 {
@@ -239,36 +241,94 @@ static bool stays(const struct cross_container *before, const struct container *
 	return false;
 }
 
-void prime_drop(struct cross_names *names, struct replica_id container, const struct cross_container *before,
-                const struct container *but)
+void prime_drop(struct cross_names *names, struct replica_id container)
 {
 	for (enum cross_table table = CROSS_NAMES; table <= CROSS_RIVALS; table++) {
 		struct buf keys = {0};
 		struct str key;
 		names_keys(names, table, names_id_str(&container), &keys);
-		for (struct reader reader = reader_of(buf_str(&keys)); names_keys_next(&reader, &key);) {
-			site_id site = 0;
-			bool kept;
-			if (!but || !is_of(names, table, key, &site, &kept) || !stays(before, but, site))
-				names_remove(names, table, key);
-		}
+		for (struct reader reader = reader_of(buf_str(&keys)); names_keys_next(&reader, &key);)
+			names_remove(names, table, key);
 		buf_free(&keys);
 	}
 }
 
+static void drop_rivals(struct cross_names *names, const struct container *it, const struct cross_container *before)
+{
+	struct buf keys = {0};
+	struct str key;
+	names_keys(names, CROSS_RIVALS, names_id_str(&it->id), &keys);
+	for (struct reader reader = reader_of(buf_str(&keys)); names_keys_next(&reader, &key);) {
+		struct rival_row rival;
+		if (!names_get_rival(names, key, &rival) || !stays(before, it, rival.site))
+			names_remove(names, CROSS_RIVALS, key);
+	}
+	buf_free(&keys);
+}
+
+/* Also what it has not confirmed: it may have made the child, and told others of it, before it went. */
+void prime_leave_behind(struct cross_names *names, struct container *it, const struct cross_container *before)
+{
+	struct buf keys = {0};
+	struct str key;
+	drop_rivals(names, it, before);
+	names_keys(names, CROSS_NAMES, names_id_str(&it->id), &keys);
+	for (struct reader reader = reader_of(buf_str(&keys)); names_keys_next(&reader, &key);) {
+		struct name_row row;
+		if (!names_get_name(names, key, &row)) {
+			names_remove(names, CROSS_NAMES, key);
+			continue;
+		}
+		if (!row.orphan && !stays(before, it, row.site)) {
+			row.orphan = true;
+			names_put_name(names, key, &row);
+			active_end(names, CROSS_NAMES, key);
+		}
+		it->orphans |= row.orphan;
+	}
+	buf_free(&keys);
+}
+
+void prime_drop_orphans(struct cross_names *names, struct container *it)
+{
+	struct buf keys = {0};
+	struct str key;
+	if (it->orphans)
+		names_keys(names, CROSS_NAMES, names_id_str(&it->id), &keys);
+	for (struct reader reader = reader_of(buf_str(&keys)); names_keys_next(&reader, &key);) {
+		struct name_row row;
+		if (names_get_name(names, key, &row) && row.orphan)
+			names_remove(names, CROSS_NAMES, key);
+	}
+	it->orphans = false;
+	buf_free(&keys);
+}
+
 void prime_site_removed(struct cross_names *names, site_id site)
 {
-	for (enum cross_table table = CROSS_NAMES; table <= CROSS_RIVALS; table++) {
-		struct buf keys = {0};
-		struct str key;
-		names_keys(names, table, STR(""), &keys);
-		for (struct reader reader = reader_of(buf_str(&keys)); names_keys_next(&reader, &key);) {
-			site_id of = 0;
-			bool kept = false;
-			if (is_of(names, table, key, &of, &kept) && of == site && !kept)
-				names_remove(names, table, key);
-		}
-		buf_free(&keys);
+	struct buf keys = {0};
+	struct str key;
+	names_keys(names, CROSS_RIVALS, STR(""), &keys);
+	for (struct reader reader = reader_of(buf_str(&keys)); names_keys_next(&reader, &key);) {
+		struct rival_row rival;
+		if (names_get_rival(names, key, &rival) && rival.site == site)
+			names_remove(names, CROSS_RIVALS, key);
+	}
+	buf_free(&keys);
+}
+
+static void start_name(struct cross_names *names, struct str key)
+{
+	struct name_row row;
+	struct cross_claim claim;
+	if (!names_get_name(names, key, &row) || !key_parse(key, false, &claim))
+		return;
+	struct container *it = container_of(names, claim.container);
+	if (row.orphan && it && container_is_prime(names, it)) {
+		it->orphans = true;
+		active_make(names, CROSS_CONTAINERS, names_id_str(&it->id));
+	} else if (!row.kept && !row.orphan) {
+		active_make(names, CROSS_NAMES, key);
 	}
 }
 
@@ -277,11 +337,12 @@ void prime_start(struct cross_names *names)
 	for (enum cross_table table = CROSS_NAMES; table <= CROSS_RIVALS; table++) {
 		struct buf keys = {0};
 		struct str key;
+		struct rival_row rival;
 		names_keys(names, table, STR(""), &keys);
 		for (struct reader reader = reader_of(buf_str(&keys)); names_keys_next(&reader, &key);) {
-			site_id site;
-			bool kept = true;
-			if (is_of(names, table, key, &site, &kept) && !kept)
+			if (table == CROSS_NAMES)
+				start_name(names, key);
+			else if (names_get_rival(names, key, &rival))
 				active_make(names, table, key);
 		}
 		buf_free(&keys);

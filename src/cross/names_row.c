@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 
-enum { CLAIM_UNCHECKED = 1, CLAIM_NOTED = 2, NAME_KEPT = 1, NAME_UNCHECKED = 2, LIST_OPTIMISTIC = 1 };
+enum { CLAIM_UNCHECKED = 1, CLAIM_NOTED = 2, NAME_KEPT = 1, NAME_UNCHECKED = 2, NAME_ORPHAN = 4, LIST_OPTIMISTIC = 1 };
 
 /* ---- Keys ------------------------------------------------------------------------------------------------------------- */
 
@@ -107,7 +107,9 @@ bool claim_row_parse(struct str bytes, struct claim_row *row)
 void name_row_put(const struct name_row *row, struct buf *out)
 {
 	put_number(out, NAMES_ROW_VERSION, 1);
-	put_number(out, (row->kept ? NAME_KEPT : 0u) | (row->unchecked ? NAME_UNCHECKED : 0u), 1);
+	put_number(out,
+	           (row->kept ? NAME_KEPT : 0u) | (row->unchecked ? NAME_UNCHECKED : 0u) | (row->orphan ? NAME_ORPHAN : 0u),
+	           1);
 	put_id(out, &row->child);
 	put_number(out, row->site, 8);
 	put_number(out, row->stamp, 8);
@@ -121,6 +123,7 @@ bool name_row_parse(struct str bytes, struct name_row *row)
 	uint8_t version = read_8(&reader), flags = read_8(&reader);
 	row->kept = flags & NAME_KEPT;
 	row->unchecked = flags & NAME_UNCHECKED;
+	row->orphan = flags & NAME_ORPHAN;
 	read_id(&reader, &row->child);
 	row->site = read_64(&reader);
 	row->stamp = read_64(&reader);

@@ -40,6 +40,7 @@ enum span_mutation {
 	SPAN_SILENT,    /* the host is not told what was lost */
 	SPAN_UNFAIR,    /* one site divides by other weights */
 	SPAN_ABRUPT,    /* a prime that is withdrawn does not wait for the others */
+	SPAN_CARELESS,  /* who is left with a child does not claim its name before it is ready */
 	SPAN_MUTATIONS,
 };
 
@@ -110,6 +111,9 @@ struct span_action {
 struct span_child {
 	struct replica_id id;
 	uint32_t container, site, name;
+	uint32_t heir;      /* another site that holds it; SPAN_NOBODY: none */
+	uint64_t gone_term; /* of the first list without the site that made it; 0: that is there */
+	bool inherited;     /* `site` is the one that was the heir */
 	bool alive, acknowledged;
 	bool out; /* its site is no site of the container any more */
 	bool adopted, unchecked;
@@ -137,7 +141,7 @@ struct span_change {
 
 struct span_figures {
 	uint64_t actions, acknowledged, taken, unavailable, unchecked, refused, lost, crashes, commits, messages, terms,
-		deaths, withdrawals;
+		deaths, withdrawals, inherited;
 	uint32_t faults;
 	double heal_s, cpu_s;
 };
@@ -239,6 +243,13 @@ void span_withdraw_committed(struct span *span, struct span_site *it);
 void span_withdraw_crashed(struct span *span, const struct span_site *it);
 /* Takes it no new children any more? */
 bool span_is_withdrawn(const struct span_container *container, const struct span_site *it);
+
+/* span_heir.c: children that two sites hold. */
+uint32_t span_heir_draw(const struct span *span, uint32_t container, uint32_t site, uint64_t dice);
+/* The container is without some site. */
+void span_heirs_follow(struct span *span, uint32_t container, const struct cross_container *list);
+void span_heirs_claim(struct span *span, struct span_site *it);
+bool span_heirs_have_claimed(void *context, struct replica_id container, const struct cross_container *list);
 
 /* span_fault.c */
 void span_fault_begin(struct span *span, uint32_t number);

@@ -154,6 +154,7 @@ static void perform_all(struct span *span, struct span_site *it, uint32_t most)
 void span_leave(struct span_site *it)
 {
 	struct span *span = it->span;
+	span_heirs_claim(span, it);
 	if (span->options.mutation == SPAN_HASTY)
 		perform_all(span, it, UINT32_MAX);
 	if ((it->deeds_count > 0 || it->rows.changes_count > 0) && !it->commit_asked) {
@@ -223,8 +224,17 @@ void span_start(struct span *span, struct span_site *it)
 	options.wait_us = 2 * SPAN_SECOND_US;
 	options.retry_least_us = 200000;
 	options.retry_most_us = 10 * SPAN_SECOND_US;
-	struct cross_names_host host = {it,        host_get,    host_put,  host_remove, host_scan,
-	                                host_send, host_answer, host_lost, host_fate,   host_random};
+	struct cross_names_host host = {it,
+	                                host_get,
+	                                host_put,
+	                                host_remove,
+	                                host_scan,
+	                                host_send,
+	                                host_answer,
+	                                host_lost,
+	                                host_fate,
+	                                host_random,
+	                                span_heirs_have_claimed};
 	struct err err = {0};
 	span_tell(span, "s%" PRIu32 " starts", it->number);
 	if (sim_random_chance(&it->luck, 0.3))

@@ -91,6 +91,7 @@ static uint32_t new_child(struct span *span, const struct span_action *action)
 {
 	struct span_child *child = &span->children[span->children_count];
 	*child = (struct span_child){.container = action->container, .site = action->site, .name = action->name};
+	child->heir = span_heir_draw(span, action->container, action->site, action->dice);
 	child->id = replica_id_make(1700000000000 + span->sim.now_us / 1000,
 	                            sim_mix(span->options.seed, span->children_count), span->children_count);
 	return span->children_count++;
@@ -138,6 +139,7 @@ static void adopt(struct span *span, struct span_site *it, struct span_action *a
 {
 	struct span_child *child = &span->children[new_child(span, action)];
 	child->alive = child->adopted = child->unchecked = true;
+	child->heir = SPAN_NOBODY; /* it may never have had its name */
 	struct cross_claim claim = span_claim_of(span, child, child->name);
 	span_tell(span, "s%" PRIu32 " adopts %s", it->number, span_name(child->name).at);
 	if (cross_names_adopt(it->names, &claim, span_now(span, it), NULL))
@@ -296,9 +298,11 @@ static void publish(struct span *span, struct span_container *container, const s
 	container->list = *list;
 	container->leaving = SPAN_NOBODY;
 	span->figures.terms++;
+	span_heirs_follow(span, (uint32_t)(container - span->containers), list);
 	for (uint32_t i = 0; i < span->children_count; i++) {
 		struct span_child *child = &span->children[i];
-		if (&span->containers[child->container] == container && !span_is_member(list, span->sites[child->site].id))
+		if (&span->containers[child->container] == container && child->heir == SPAN_NOBODY &&
+		    !span_is_member(list, span->sites[child->site].id))
 			child->out = true;
 	}
 	/* The prime and some others hear of it from their hosts, the rest from each other. */
@@ -333,9 +337,10 @@ static void leave(struct span *span, struct span_container *container, struct sp
 		return;
 	container->next = next;
 	container->leaving = it->number;
+	span_heirs_follow(span, (uint32_t)(container - span->containers), &next);
 	for (uint32_t i = 0; i < span->children_count; i++) {
 		struct span_child *child = &span->children[i];
-		if (&span->containers[child->container] == container && child->site == it->number)
+		if (&span->containers[child->container] == container && child->heir == SPAN_NOBODY && child->site == it->number)
 			child->out = true;
 	}
 	cross_names_set(it->names, container->id, &next, span_now(span, it));

@@ -43,7 +43,8 @@ static void the_same_seed_gives_the_same_run(void **state)
 static void what_is_broken_is_noticed(void **state)
 {
 	(void)state;
-	static const char *const names[] = {"sound", "hasty", "forgetful", "deaf", "eager", "silent", "unfair", "abrupt"};
+	static const char *const names[] = {"sound",  "hasty",  "forgetful", "deaf",    "eager",
+	                                    "silent", "unfair", "abrupt",    "careless"};
 	for (enum span_mutation mutation = SPAN_HASTY; mutation < SPAN_MUTATIONS; mutation++) {
 		bool noticed = false;
 		for (uint64_t seed = 1; seed <= 400 && !noticed; seed++) {

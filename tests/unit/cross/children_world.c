@@ -50,10 +50,40 @@ struct replica_id make_id(void)
 
 struct item *item_of(uint32_t site, struct replica_id id)
 {
+	struct item *found = NULL; /* one that was deleted may have been made again */
 	for (uint32_t i = 0; i < items_count; i++)
-		if (items[i].site == site && same(items[i].id, id))
-			return &items[i];
+		if (items[i].site == site && same(items[i].id, id) && (!found || items[i].there))
+			found = &items[i];
+	return found;
+}
+
+static const struct user *maker_of(struct replica_id id)
+{
+	for (uint64_t i = 1; i <= users_count; i++)
+		if (users[i].wants == MAKES && same(users[i].child, id))
+			return &users[i];
 	return NULL;
+}
+
+bool is_shared(struct replica_id id)
+{
+	const struct user *maker = maker_of(id);
+	return maker && (maker->holders & ~(1u << maker->site)) != 0;
+}
+
+/* To be renamed, or deleted. */
+bool was_asked_for(struct replica_id id)
+{
+	for (uint64_t i = 1; i <= users_count; i++)
+		if (users[i].wants != MAKES && same(users[i].child, id))
+			return true;
+	return false;
+}
+
+/* Its name is free, or another, where that was asked for; others that hold it hear of it later. */
+static bool is_on_its_way(struct replica_id id)
+{
+	return is_shared(id) && was_asked_for(id);
 }
 
 /* A container of `strict` names never has one twice, whatever anybody was told. */
@@ -63,6 +93,8 @@ static void check_names(void)
 		for (uint32_t k = i + 1; k < items_count; k++) {
 			bool both =
 				items[i].there && items[k].there && !same(items[i].id, container) && !same(items[k].id, container);
+			both &= !removed[items[i].site] && !removed[items[k].site] && !same(items[i].id, items[k].id) &&
+			        !is_on_its_way(items[i].id) && !is_on_its_way(items[k].id);
 			if (both && strcmp(items[i].name, items[k].name) == 0)
 				fail_msg("%s is there twice, at %u and at %u", items[i].name, items[i].site, items[k].site);
 		}
@@ -263,6 +295,12 @@ static bool is_removed(void *context, site_id site)
 	return removed[site - id_of(0)];
 }
 
+static void hear_removed(struct site *it, uint32_t number)
+{
+	replica_site_removed(it->replica, id_of(number), now());
+	cross_children_site_removed(it->children, id_of(number), now());
+}
+
 static void start(uint32_t number)
 {
 	struct site *it = &sites[number];
@@ -273,13 +311,16 @@ static void start(uint32_t number)
 	                            note_event,   is_reachable, draw};
 	options.holds_containers = true;
 	struct cross_children_host above = {.names = {it, names_get, names_put, names_remove_row, names_scan, hold_names,
-	                                              hold_grant, note_lost, NULL, draw},
+	                                              hold_grant, note_lost, NULL, draw, NULL},
 	                                    .optimistic = is_optimistic,
 	                                    .is_removed = is_removed};
 	it->number = number;
 	options.self = names.self = id_of(number);
 	assert_int_equal(replica_new(&it->replica, &options, &host, now(), NULL), 0);
 	assert_int_equal(cross_children_new(&it->children, &names, it->replica, &above, now(), NULL), 0);
+	for (uint32_t i = 0; i < SITES; i++)
+		if (removed[i] && i != number)
+			hear_removed(it, i);
 }
 
 /* ---- Commits ---------------------------------------------------------------------------------------------------------------------- */
@@ -313,11 +354,15 @@ static void submit(struct site *it, uint64_t ticket)
 	const struct user *user = &users[ticket];
 	char head[40], collection[80];
 	struct buf id = {0};
-	site_id members[SITES], self = id_of(it->number);
+	site_id members[SITES], holders[SITES], self = id_of(it->number);
+	uint32_t holders_count = 0;
 	bool outer = same(user->child, container);
 	uint32_t members_count = outer ? SITES : members_here(it, members);
 	for (uint32_t i = 0; i < SITES && outer; i++)
 		members[i] = id_of(i);
+	for (uint32_t i = 0; i < members_count && !outer; i++)
+		if (members[i] == self || user->holders >> (members[i] - id_of(0)) & 1)
+			holders[holders_count++] = members[i];
 	replica_id_put(container, &id);
 	snprintf(collection, sizeof(collection), "/projects/%s/things", buf_c(&id));
 	struct replica_create create = {.service = STR("sample"),
@@ -330,8 +375,8 @@ static void submit(struct site *it, uint64_t ticket)
 	                                .rules = {.classes = 3, .resolutions = resolutions},
 	                                .span = outer ? REPLICA_CONTAINER : REPLICA_PLACED,
 	                                .prime = outer ? id_of(0) : self,
-	                                .holders = &self,
-	                                .holders_count = outer ? 0 : 1};
+	                                .holders = holders,
+	                                .holders_count = holders_count};
 	static const char *const verbs[] = {"create", "rename", "delete"};
 	static const struct replica_class *const classes[] = {&class_create, &class_rename, &class_delete};
 	snprintf(head, sizeof(head), "%s %s", verbs[user->wants], user->name);
@@ -424,6 +469,21 @@ int withdraw(uint32_t at, uint32_t number)
 	return replica_drop(sites[at].replica, container, &(struct replica_drop){.site = id_of(number)}, now(), NULL);
 }
 
+void remove_site(uint32_t number)
+{
+	removed[number] = cut[number] = true;
+	for (uint32_t i = 0; i < SITES; i++) {
+		if (!removed[i])
+			hear_removed(&sites[i], number);
+	}
+}
+
+int force_out(uint32_t at, uint32_t number)
+{
+	struct replica_drop force = {.site = id_of(number), .force = true};
+	return replica_drop(sites[at].replica, container, &force, now(), NULL);
+}
+
 bool has_left(uint32_t number)
 {
 	struct cross_container list;
@@ -504,6 +564,13 @@ uint64_t ask(uint32_t at, const struct user *wish)
 uint64_t make(uint32_t at, const char *name)
 {
 	struct user user = {.wants = MAKES, .child = make_id()};
+	snprintf(user.name, sizeof(user.name), "%s", name);
+	return ask(at, &user);
+}
+
+uint64_t make_at(uint32_t at, const char *name, uint32_t holders)
+{
+	struct user user = {.wants = MAKES, .child = make_id(), .holders = holders};
 	snprintf(user.name, sizeof(user.name), "%s", name);
 	return ask(at, &user);
 }

@@ -50,6 +50,7 @@ struct site {
 struct user {
 	uint32_t site;
 	enum { MAKES, RENAMES, DELETES } wants;
+	uint32_t holders; /* MAKES: a bit per site; 0: that site alone */
 	struct replica_id child;
 	char name[16];
 	bool answered;
@@ -78,11 +79,19 @@ void deliver(uint32_t index, bool keep);
 void serve_one(struct site *it, uint32_t index);
 uint64_t ask(uint32_t at, const struct user *wish);
 uint64_t make(uint32_t at, const char *name);
+uint64_t make_at(uint32_t at, const char *name, uint32_t holders);
 uint64_t change(uint32_t at, struct replica_id child, const char *name);
 void settle(uint64_t seconds);
 void follow(uint32_t number);
 int withdraw(uint32_t at, uint32_t number);
 bool has_left(uint32_t number);
+/* The site is removed from the mesh, and does not come back. */
+void remove_site(uint32_t number);
+/* It is forced out of the container; 0, or why not. */
+int force_out(uint32_t at, uint32_t number);
+/* Is a child held by several sites? What is asked of one then comes to the others later. */
+bool is_shared(struct replica_id id);
+bool was_asked_for(struct replica_id id);
 int setup(void **state);
 int teardown(void **state);
 void make_container(void);

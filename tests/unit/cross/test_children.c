@@ -6,6 +6,8 @@
  * anything any more; and when all was deleted, no row is left of it. */
 #include "children_world.h"
 
+#include "cross/children_int.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -315,15 +317,130 @@ static void two_lists_of_one_term_become_one(void **state)
 		check_list(i, 2, 1);
 }
 
+/* The site that made it is gone; the others hold it, and its name. */
+static void a_name_passes_to_who_holds_the_child(void **state)
+{
+	(void)state;
+	for (uint32_t maker = 0; maker < SITES; maker++) {
+		for (uint32_t crashes = 0; crashes < 3; crashes++) {
+			void *unused = NULL;
+			uint32_t heir = (maker + 1) % SITES, other = (maker + 2) % SITES;
+			teardown(&unused);
+			setup(&unused);
+			make_container();
+			uint64_t a = make_at(maker, "red", 1u << maker | 1u << heir), alone = make(maker, "blue");
+			settle(5);
+			assert_true(users[a].accepted && users[alone].accepted);
+			assert_non_null(item_of(heir, users[a].child));
+			remove_site(maker);
+			for (uint32_t i = 0; i < 20; i++) {
+				uint64_t taken = make(other, "red");
+				settle(i == 0 ? 0 : 1);
+				if (crashes == 1 && i < 3)
+					crash(heir);
+				if (crashes == 2 && i < 3)
+					crash(other);
+				settle(3);
+				assert_false(users[taken].accepted);
+			}
+			uint64_t taken = make(other, "red"), free = make(other, "blue");
+			settle(20);
+			assert_int_equal(users[taken].code, ERR_CONFLICT);
+			assert_true(users[free].accepted);
+			change(heir, users[a].child, "green");
+			settle(5);
+			taken = make(other, "green"), free = make(other, "red");
+			settle(5);
+			assert_int_equal(users[taken].code, ERR_CONFLICT);
+			assert_true(users[free].accepted);
+			change(heir, users[a].child, NULL);
+			settle(5);
+			free = make(other, "green");
+			settle(5);
+			assert_true(users[free].accepted);
+		}
+	}
+}
+
+/* All three hold it: one after the other is removed. */
+static void a_name_passes_on_and_on(void **state)
+{
+	(void)state;
+	make_container();
+	uint64_t a = make_at(1, "red", 7);
+	settle(5);
+	change(1, users[a].child, "blue");
+	settle(5);
+	for (uint32_t gone = 1; gone != 3; gone = gone == 1 ? 0 : 3) {
+		remove_site(gone);
+		settle(20);
+		uint64_t taken = make(2, "blue"), free = make(2, "red");
+		settle(5);
+		assert_int_equal(users[taken].code, ERR_CONFLICT);
+		assert_true(users[free].accepted);
+		change(2, users[free].child, NULL);
+		settle(5);
+	}
+	change(2, users[a].child, NULL);
+	settle(5);
+	uint64_t free = make(2, "blue");
+	settle(5);
+	assert_true(users[free].accepted);
+}
+
+/* Who holds it has not made it yet when the maker goes, and the prime is the same, or another. */
+static void a_name_waits_for_who_is_to_hold_the_child(void **state)
+{
+	(void)state;
+	for (uint32_t maker = 0; maker < 2; maker++) {
+		void *unused = NULL;
+		uint32_t heir = 1 - maker;
+		teardown(&unused);
+		setup(&unused);
+		make_container();
+		cut[heir] = maker == 0;
+		uint64_t a = make_at(maker, "red", 3);
+		settle(1);
+		cut[heir] = true;
+		settle(4);
+		assert_true(users[a].accepted);
+		remove_site(maker);
+		settle(10);
+		uint64_t early = make(2, "red");
+		settle(10);
+		assert_false(users[early].accepted);
+		cut[heir] = false;
+		settle(130);
+		uint64_t taken = make(2, "red");
+		settle(10);
+		assert_non_null(item_of(heir, users[a].child));
+		assert_int_equal(users[taken].code, ERR_CONFLICT);
+	}
+}
+
 /* ---- Chance ----------------------------------------------------------------------------------------------------------------------------- */
 
 static bool withdraws; /* sites are withdrawn from the container */
+static bool removes;   /* one or two are removed from the mesh; children are held by several */
+
+static uint32_t removed_count(void)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < SITES; i++)
+		count += removed[i];
+	return count;
+}
+
+static uint32_t some_holders(void)
+{
+	return removes ? (uint32_t)(next_random(&luck) % (1u << SITES)) : 0;
+}
 
 static struct item *some_item(void)
 {
 	for (int tries = 0; tries < 8 && items_count > 0; tries++) {
 		struct item *item = &items[next_random(&luck) % items_count];
-		if (item->there && !same(item->id, container))
+		if (item->there && !same(item->id, container) && !removed[item->site])
 			return item;
 	}
 	return NULL;
@@ -336,9 +453,11 @@ static void one_event(void)
 	const char *name = names[next_random(&luck) % NAMES];
 	struct site *it = &sites[at];
 	struct item *item;
+	if (removed[at])
+		return;
 	switch (next_random(&luck) % 32) {
 	case 0:
-	case 1: make(at, name); break;
+	case 1: make_at(at, name, some_holders()); break;
 	case 2:
 		if ((item = some_item()) != NULL)
 			change(item->site, item->id, name);
@@ -352,12 +471,16 @@ static void one_event(void)
 			crash(at);
 		break;
 	case 5: cut[at] = next_random(&luck) % 4 == 0; break;
+	case 21:
+		if (removes && next_random(&luck) % 100 == 0 && removed_count() < SITES - 1)
+			remove_site(at);
+		break;
 	case 19: follow(at); break;
 	case 20:
 		if (withdraws && next_random(&luck) % 60 == 0)
 			withdraw(at, (uint32_t)(next_random(&luck) % SITES));
 		break;
-	case 6: cut[at] = false; break;
+	case 6: cut[at] = removed[at]; break;
 	case 7: now_us += next_random(&luck) % (2 * SECOND); break;
 	case 8:
 	case 9:
@@ -387,7 +510,8 @@ static void one_event(void)
 static bool any_there(const char *name)
 {
 	for (uint32_t i = 0; i < items_count; i++)
-		if (items[i].there && !same(items[i].id, container) && strcmp(items[i].name, name) == 0)
+		if (items[i].there && !same(items[i].id, container) && !removed[items[i].site] &&
+		    strcmp(items[i].name, name) == 0)
 			return true;
 	return false;
 }
@@ -398,7 +522,7 @@ static uint32_t prime(void)
 	struct cross_container list;
 	site_id found = 0;
 	for (uint32_t i = 0; i < SITES; i++) {
-		if (!cross_names_get(cross_children_names(sites[i].children), container, &list))
+		if (removed[i] || !cross_names_get(cross_children_names(sites[i].children), container, &list))
 			continue;
 		assert_true(found == 0 || found == list.sites[0].site);
 		found = list.sites[0].site;
@@ -414,6 +538,8 @@ static void check_withdrawn(void)
 	uint32_t in = 0;
 	for (uint32_t i = 0; i < SITES; i++) {
 		bool holds = false;
+		if (removed[i])
+			continue;
 		for (uint32_t k = 0; k < items_count; k++)
 			holds |= items[k].there && items[k].site == i && !same(items[k].id, container);
 		if (!holds && replica_is_leaving(sites[i].replica, container))
@@ -424,36 +550,64 @@ static void check_withdrawn(void)
 	assert_int_equal(list.count, in);
 }
 
+/* The site that made the child is there, and has its name: others that hold it do not. */
+static bool is_anothers(const struct item *item)
+{
+	for (uint64_t i = 1; i <= users_count; i++)
+		if (users[i].wants == MAKES && same(users[i].child, item->id))
+			return users[i].site != item->site && !removed[users[i].site];
+	return false;
+}
+
+/* A site that was removed had been asked to rename it, or delete it, and may have told nobody. */
+static bool is_torn(struct replica_id id)
+{
+	for (uint64_t i = 1; i <= users_count; i++)
+		if (users[i].wants != MAKES && same(users[i].child, id) && removed[users[i].site])
+			return true;
+	return false;
+}
+
 static void check_end(void)
 {
 	static const char *const names[NAMES] = {"red", "blue", "green", "white", "black"};
 	uint32_t kept[NAMES] = {0};
+	struct replica_id whose[NAMES] = {0};
+	bool torn = false;
 	for (uint32_t i = 0; i < items_count; i++) {
 		struct cross_claim_view view;
-		if (!items[i].there || same(items[i].id, container))
+		if (!items[i].there || same(items[i].id, container) || removed[items[i].site] || is_anothers(&items[i]))
 			continue;
 		assert_int_equal(cross_children_look(sites[items[i].site].children, items[i].id, &view), 0);
 		assert_true(str_equal(view.claim.name, str_of(items[i].name)));
-		assert_true(view.state == CROSS_KEPT || (optimistic && view.state == CROSS_LOST));
-		for (uint32_t k = 0; k < NAMES; k++)
-			kept[k] += view.state == CROSS_KEPT && strcmp(items[i].name, names[k]) == 0;
+		bool may_lose = optimistic || is_torn(items[i].id);
+		torn |= may_lose;
+		assert_true(view.state == CROSS_KEPT || (may_lose && view.state == CROSS_LOST));
+		for (uint32_t k = 0; k < NAMES; k++) {
+			if (view.state != CROSS_KEPT || strcmp(items[i].name, names[k]) != 0)
+				continue;
+			kept[k] += kept[k] == 0 || !same(whose[k], items[i].id);
+			whose[k] = items[i].id;
+		}
 	}
 	for (uint32_t k = 0; k < NAMES; k++) {
 		struct cross_entry_view entry;
 		int code = cross_names_entry(cross_children_names(sites[prime()].children), container, STR("sample.thing"),
 		                             str_of(names[k]), &entry);
-		if (optimistic) /* one that lost its name stays so, also when who had it is gone */
+		if (torn) /* one that lost its name stays so, also when who had it is gone */
 			assert_true(kept[k] <= (uint32_t)any_there(names[k]));
 		else
 			assert_int_equal(kept[k], any_there(names[k]));
 		assert_int_equal(code, kept[k] ? 0 : ERR_NOT_FOUND);
 	}
 	for (uint32_t i = 0; i < SITES; i++)
-		assert_int_equal(cross_names_counters(cross_children_names(sites[i].children)).active, 0);
+		if (!removed[i])
+			assert_int_equal(cross_names_counters(cross_children_names(sites[i].children)).active, 0);
 	/* Who was told that it was made, and never asked to delete it, has it. */
 	for (uint64_t ticket = 1; ticket <= users_count; ticket++) {
 		bool deleted = false;
-		if (users[ticket].wants != MAKES || !users[ticket].accepted || same(users[ticket].child, container))
+		if (users[ticket].wants != MAKES || !users[ticket].accepted || same(users[ticket].child, container) ||
+		    removed[users[ticket].site])
 			continue;
 		for (uint64_t other = 1; other <= users_count; other++)
 			deleted |= users[other].wants == DELETES && same(users[other].child, users[ticket].child);
@@ -462,23 +616,53 @@ static void check_end(void)
 	}
 }
 
+/* What a service refused to make is known all the same, and has to be deleted as well. */
+static void delete_known(uint32_t site)
+{
+	const struct choir_table *rows = &sites[site].name_rows.tables[CROSS_CHILDREN];
+	for (uint32_t i = 0; i < rows->count && users_count + 2 < USERS; i++) {
+		struct replica_id id;
+		memcpy(id.bytes, choir_row_key(rows->rows[i]).at, sizeof(id.bytes));
+		change(site, id, NULL);
+	}
+}
+
+/* But for what was never made at the one site that is left of those that were to hold it: its service refused that, which is for a person to decide. */
+static uint32_t rows_of(uint32_t site, int table)
+{
+	const struct choir_table *rows = &sites[site].name_rows.tables[table];
+	uint32_t count = rows->count;
+	for (uint32_t i = 0; i < rows->count && table == CROSS_CHILDREN; i++) {
+		struct child child;
+		assert_true(child_parse(choir_row_value(rows->rows[i]), &child));
+		count -= !child.claimed && child.name.length == 0 && removed[child.maker - id_of(0)];
+	}
+	return count;
+}
+
 static void delete_all(void)
 {
 	for (uint32_t i = 0; i < items_count; i++)
-		if (items[i].there && !same(items[i].id, container))
+		if (items[i].there && !same(items[i].id, container) && !removed[items[i].site])
 			change(items[i].site, items[i].id, NULL);
+	settle(130);
+	for (uint32_t i = 0; i < SITES && removes; i++)
+		if (!removed[i])
+			delete_known(i);
 	settle(130);
 	check_withdrawn();
 	change(prime(), container, NULL);
 	settle(130);
 	for (uint32_t i = 0; i < SITES; i++) {
 		struct cross_container list;
+		if (removed[i])
+			continue;
 		assert_false(cross_names_get(cross_children_names(sites[i].children), container, &list));
 		for (int table = 0; table < CROSS_TABLES; table++)
-			if (table != CROSS_META && sites[i].name_rows.tables[table].count > 0)
+			if (table != CROSS_META && rows_of(i, table) > 0)
 				fail_msg("site %u has rows of table %d", i, table);
 		for (uint32_t k = 0; k < items_count; k++)
-			assert_false(items[k].there);
+			assert_false(items[k].there && !removed[items[k].site]);
 	}
 }
 
@@ -500,7 +684,7 @@ static void by_chance(bool hopeful, uint64_t seeds, uint32_t events)
 		for (uint32_t i = 0; i < events && users_count + 200 < USERS; i++)
 			one_event();
 		refusing = false;
-		memset(cut, 0, sizeof(cut));
+		memcpy(cut, removed, sizeof(cut));
 		settle(400);
 		check_end();
 		check_withdrawn();
@@ -512,6 +696,14 @@ static void strict_by_chance(void **state)
 {
 	(void)state;
 	by_chance(false, 30, 6000);
+}
+
+static void sites_are_removed_by_chance(void **state)
+{
+	(void)state;
+	removes = true;
+	by_chance(false, 100, 6000);
+	removes = false;
 }
 
 static void optimistic_by_chance(void **state)
@@ -545,9 +737,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(both_primes_are_to_leave, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_prime_is_forced_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(two_lists_of_one_term_become_one, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_name_passes_to_who_holds_the_child, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_name_passes_on_and_on, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_name_waits_for_who_is_to_hold_the_child, setup, teardown),
 		cmocka_unit_test_setup_teardown(strict_by_chance, setup, teardown),
 		cmocka_unit_test_setup_teardown(optimistic_by_chance, setup, teardown),
 		cmocka_unit_test_setup_teardown(sites_leave_by_chance, setup, teardown),
+		cmocka_unit_test_setup_teardown(sites_are_removed_by_chance, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
