@@ -120,7 +120,8 @@ static void contend(struct cross_names *names, const struct container *it, site_
 	struct rival_row lost = {row->site, row->stamp, 0, row->nonce, row->unchecked};
 	end_rival(names, item);
 	enter(names, it, from, key, item, item->unchecked);
-	become_rival(names, &loser, &lost);
+	if (!row->orphan) /* nobody is there to be told; who inherits it asks */
+		become_rival(names, &loser, &lost);
 }
 
 /* Several sites hold the child, its maker is gone, and each of them claims its name. The entry is the first one's; if that goes as well, all say so

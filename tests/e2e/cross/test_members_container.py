@@ -112,7 +112,10 @@ def test_a_site_of_it_is_removed(lab, cheops):
         assert project.ask(number, child).json["name"] == "child"
     wait_for(lambda: project.make("after", at=2).status == 201, "the next prime to grant names")
     assert project.make("child", at=2).status == 409
-    # Who had its name is gone; whoever is asked, the one that holds it now claims it again.
-    assert project.ask(2, copied, "PATCH", json_body={"name": "copied"}).status == 200
+    # Who made it is gone; the one that holds it has its name, and changes it, whoever is asked.
     taken = project.make("copied", at=2)
     assert (taken.status, taken.problem["type"]) == (409, "name-taken"), taken
+    assert project.ask(2, copied, "PATCH", json_body={"name": "renamed"}).status == 200
+    taken = project.make("renamed", at=2)
+    assert (taken.status, taken.problem["type"]) == (409, "name-taken"), taken
+    wait_for(lambda: project.make("copied", at=2).status == 201, "the name that it had to be free")
