@@ -500,7 +500,7 @@ static void review(struct cross_children *children, struct replica_id id)
 	if (there && view.span == REPLICA_CONTAINER && state != STATE_ABSENT)
 		learn(children, &view);
 	else if (state == STATE_ABSENT && cross_names_get(children->names, id, &list))
-		cross_names_forget(children->names, id, children->now);
+		heirs_forget(children, id);
 	if (children->containers && there && state != STATE_ABSENT)
 		heirs_learn(children, &view);
 	if (children->containers)
@@ -598,6 +598,9 @@ int cross_children_claim(struct cross_children *children, const struct cross_wis
 	bool known = !wish->creates && child_get(children, wish->child, &child) && child.claimed &&
 	             (child.maker == children->self || heirs_is_prime(children, wish->child));
 	int code = wish->creates || known ? 0 : check_foreign(children, wish, &child, at, err);
+	if (code == 0 && !wish->creates && heirs_wait(children, wish->child))
+		code =
+			err_set(err, ERR_UNAVAILABLE, "the site that made it is gone, and its name is being taken over: try again");
 	if (code != 0)
 		return code;
 	if (known && str_equal(child.name, wish->name) && child.next.length == 0)

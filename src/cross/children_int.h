@@ -43,7 +43,7 @@ bool list_has(const struct cross_container *list, site_id site);
 
 /* ---- Children whose maker is gone (heirs.c) ---------------------------------------------------------------------------------- */
 
-/* A child that another site made, and this one holds too: from now on it has a row. */
+/* A child that another site made: from now on it has a row. */
 void heirs_learn(struct cross_children *children, const struct replica_view *view);
 /* This site's service calls it so now. */
 void heirs_named(struct cross_children *children, struct replica_id id, struct str name);
@@ -52,6 +52,10 @@ void heirs_claim_one(struct cross_children *children, struct replica_id id);
 void heirs_claim(struct cross_children *children, struct replica_id container);
 bool heirs_have_claimed(struct cross_children *children, struct replica_id container,
                         const struct cross_container *list);
+/* The container is gone from here. */
+void heirs_forget(struct cross_children *children, struct replica_id container);
+/* Is its name known, and not claimed yet? Then it is not to be changed. */
+bool heirs_wait(struct cross_children *children, struct replica_id id);
 /* Of those that hold it this one renames it. */
 bool heirs_is_prime(struct cross_children *children, struct replica_id id);
 

@@ -1,6 +1,6 @@
 /* A child that several sites hold, and the site that made it is gone: its name passes to those that are left.
  *
- *   while the maker is there   each other site that holds the child keeps a row of it, with the name that its own service accepted last. Nobody but the maker claims
+ *   while the maker is there   each other site of the container keeps a row of it; one that holds it, with the name that its own service accepted last. Nobody but the maker claims
  *   the list is without it     whoever holds the child claims its name, as soon as it has carried out all that it knows of the child; and is not ready in that
  *                              term before the prime has answered for it (has_claimed()). The prime keeps the entries of a site that is gone until all are ready
  *                              (names_prime.c), or, a new one, grants nothing before
@@ -11,6 +11,7 @@
  * What goes wrong:
  *   - anybody crashes: rows say what was claimed. The claim is in the same commit as the row
  *   - it has not carried out the create yet, or a change of the name: it waits for its service, and so do new primes. A request that was refused is over, and waits for nobody
+ *   - it has not even heard of the child, and somebody else has: whoever knows of it is not ready before it knows that those which are to hold it have carried it out
  *   - a change of the name comes later, from a site that had heard of it: what is claimed moves with it
  *   - the maker had renamed or deleted it, was told so to nobody, and somebody else has the name since: the child that is left has lost its name, and is marked so
  */
@@ -42,7 +43,8 @@ static bool find_container(struct cross_children *children, struct str collectio
 		struct replica_view view;
 		arena_init(&arena, 0);
 		found = replica_id_parse(str_make(collection.at, length), id) &&
-		        replica_look(children->replica, &arena, *id, &view) == 0 && view.span == REPLICA_CONTAINER;
+		        replica_look(children->replica, &arena, *id, &view) == 0 && view.span == REPLICA_CONTAINER &&
+		        !view.deleted && !view.left;
 		arena_free(&arena);
 		length += slash != NULL;
 		collection = str_make(collection.at + length, collection.length - length);
@@ -54,10 +56,7 @@ void heirs_learn(struct cross_children *children, const struct replica_view *vie
 {
 	struct child child = {.name = STR(""), .next = STR("")};
 	struct replica_origin origin;
-	bool held = false;
-	for (uint32_t i = 0; i < view->members_count; i++)
-		held |= view->members[i].site == children->self && !view->members[i].witness;
-	if (!held || view->span != REPLICA_PLACED || child_get(children, view->id, &child) ||
+	if (view->span != REPLICA_PLACED || child_get(children, view->id, &child) ||
 	    replica_origin(children->replica, view->id, &origin) != 0 || origin.members_count == 0 ||
 	    origin.members[0] == children->self || view->type.length > LIMIT_REPLICA_NAME_BYTES ||
 	    !find_container(children, view->collection, &child.container))
@@ -97,6 +96,28 @@ void heirs_named(struct cross_children *children, struct replica_id id, struct s
 	cross_children_note(children, id);
 }
 
+/* As far as is known here: has it something to carry out? What was refused is over; what is stuck may be so for ever. */
+static bool is_open(const struct replica_member_view *member)
+{
+	return (member->pending > 0 || member->in_doubt > 0) && !member->stuck && !member->diverged;
+}
+
+/* One that is to hold the child may not have heard of it: what is known here gets there, and it has claimed the name when it says that it has carried that out. */
+static bool others_are_open(struct cross_children *children, struct replica_id id, const struct cross_container *list)
+{
+	struct arena arena;
+	struct replica_view view;
+	bool open = false;
+	arena_init(&arena, 0);
+	bool there = replica_look(children->replica, &arena, id, &view) == 0 && !view.deleted && !view.left;
+	for (uint32_t i = 0; there && i < view.members_count; i++) {
+		const struct replica_member_view *member = &view.members[i];
+		open |= member->site != children->self && !member->witness && list_has(list, member->site) && is_open(member);
+	}
+	arena_free(&arena);
+	return open;
+}
+
 enum duty { DUTY_NONE, DUTY_LATER, DUTY_NOW };
 
 /* Has this site to claim it? */
@@ -111,7 +132,7 @@ static enum duty duty_of(struct cross_children *children, struct replica_id id, 
 	arena_init(&arena, 0);
 	const struct replica_member_view *own = look_at_own(children, &arena, id, &view);
 	if (own) {
-		bool open = (view.busy || own->pending > 0 || own->in_doubt > 0) && !own->stuck && !own->diverged;
+		bool open = is_open(own) || (view.busy && !own->stuck && !own->diverged);
 		duty = open ? DUTY_LATER : child->name.length > 0 ? DUTY_NOW : DUTY_NONE;
 	}
 	arena_free(&arena);
@@ -149,7 +170,7 @@ static bool collect(void *context, struct str key, struct str row)
 	return true;
 }
 
-/* The ids of those that are here and that this site does not claim. */
+/* The ids of those that this site knows and does not claim. */
 static struct buf unclaimed(struct cross_children *children, struct replica_id container)
 {
 	const struct cross_names_host *host = &children->host.names;
@@ -174,6 +195,18 @@ void heirs_claim(struct cross_children *children, struct replica_id container)
 	buf_free(&ids);
 }
 
+void heirs_forget(struct cross_children *children, struct replica_id container)
+{
+	const struct cross_names_host *host = &children->host.names;
+	struct buf ids = unclaimed(children, container);
+	cross_names_forget(children->names, container, children->now);
+	for (size_t at = 0; at < ids.length; at += sizeof(struct replica_id)) {
+		struct replica_id id = id_at(&ids, at);
+		host->remove(host->context, CROSS_CHILDREN, names_id_str(&id));
+	}
+	buf_free(&ids);
+}
+
 bool heirs_have_claimed(struct cross_children *children, struct replica_id container,
                         const struct cross_container *list)
 {
@@ -182,10 +215,22 @@ bool heirs_have_claimed(struct cross_children *children, struct replica_id conta
 	for (size_t at = 0; at < ids.length && all; at += sizeof(struct replica_id)) {
 		struct child child;
 		struct replica_id id = id_at(&ids, at);
-		all = !child_get(children, id, &child) || duty_of(children, id, &child, list) == DUTY_NONE;
+		if (child_get(children, id, &child) && !list_has(list, child.maker))
+			all = duty_of(children, id, &child, list) == DUTY_NONE && !others_are_open(children, id, list);
 	}
 	buf_free(&ids);
 	return all;
+}
+
+bool heirs_wait(struct cross_children *children, struct replica_id id)
+{
+	struct child child;
+	struct buf kept = children->row; /* the caller has slices of it */
+	children->row = (struct buf){0};
+	bool wait = child_get(children, id, &child) && !child.claimed && child.name.length > 0;
+	buf_free(&children->row);
+	children->row = kept;
+	return wait;
 }
 
 bool heirs_is_prime(struct cross_children *children, struct replica_id id)

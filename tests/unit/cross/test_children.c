@@ -78,7 +78,8 @@ static void a_name_is_claimed_by_who_made_it(void **state)
 		int code = cross_children_claim(sites[i].children, &wish, USERS + i, now(), &at, NULL);
 		assert_int_equal(code, i == 1 ? CROSS_ASKED_FOR : ERR_CONFLICT);
 		assert_int_equal(at, i == 1 ? 0 : id_of(1));
-		assert_int_equal(cross_children_has(sites[i].children, users[a].child), i == 1);
+		struct cross_claim_view view;
+		assert_int_equal(cross_children_look(sites[i].children, users[a].child, &view) == 0, i == 1);
 	}
 	crash(1);
 	settle(130);
