@@ -59,13 +59,14 @@ class Supervisor(supervisor.Supervisor):
                 "started": self.started, "ready": self.ready}
 
     def start_part(self, site, name, command=None, env=None):
-        """A service of a site; how it was started is kept, so that tests can do it again."""
+        """A service of a site, which works in the site's folder; how it was started is kept, so that tests can do it again."""
         if command is None:
             command, env = commands.of(site, name)
         log = site.folder / "log" / f"{name}.out"
-        self.start_process(f"{site.name}/{name}", command, site.netns, log, env)
+        self.start_process(f"{site.name}/{name}", command, site.netns, log, env, site.folder)
         if site.name in self.sites:
-            self.started[f"{site.name}/{name}"] = {"command": [str(word) for word in command], "env": env, "log": str(log)}
+            self.started[f"{site.name}/{name}"] = {"command": [str(word) for word in command], "env": env, "log": str(log),
+                                                      "folder": str(site.folder)}
 
     def stop_part(self, name):
         """In order, and it is none of ours any more."""
@@ -99,7 +100,7 @@ class Supervisor(supervisor.Supervisor):
             log = site.folder / "log" / f"{what}.out"
             with open(log, "ab") as out:
                 child = process.start(command, site.netns, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                      env=commands.environment(), start_new_session=True)
+                                      env=commands.environment(), start_new_session=True, cwd=site.folder)
             self.running.append((f"{what} of {site.name}", child, log))
         if wait:
             self.wait_all()

@@ -141,11 +141,11 @@ class Agents:
         self.lab.start_process(f"{site}/{service}", [
             self.sample, service, "--listen", f"127.0.0.1:{service_port(service)}", "--data", folder / service,
             "--forward", "headers", "--access-log", folder / f"{service}.requests"],
-            self.sites[site]["netns"], folder / f"{service}.log", environment(site))
+            self.sites[site]["netns"], folder / f"{service}.log", environment(site), folder)
 
     def start_agent(self, site):
         self.lab.start_process(f"{site}/agent", [self.cheops, "agent", "-c", self.config(site)],
-                               self.sites[site]["netns"], self.folder(site) / "agent.log", environment())
+                               self.sites[site]["netns"], self.folder(site) / "agent.log", environment(), self.folder(site))
 
     def wait(self, site, part, condition, what):
         """Until the condition holds, as long as that process runs."""

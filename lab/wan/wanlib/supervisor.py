@@ -95,11 +95,12 @@ class Supervisor:
             control.run_all([f"set {pair} " + " ".join(f"{key}={value}" for key, value in keys.items())
                              for pair, keys in self.options.matrix.rules if keys and len(self.sites) > 1])
 
-    def start_process(self, name, command, namespace, log, env):
-        """A process of the lab, in a session of its own: Ctrl-C in a terminal reaches the supervisor alone."""
+    def start_process(self, name, command, namespace, log, env, folder=None):
+        """A process of the lab, in a session of its own: Ctrl-C in a terminal reaches the supervisor alone. `folder`: where it works,
+        and so where it leaves what it leaves when it crashes."""
         with open(log, "ab") as out:
             self.children[name] = process.start(command, namespace, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                                env=env, start_new_session=True)
+                                                env=env, start_new_session=True, cwd=folder)
 
     def state(self):
         return {"lab": self.id, "folder": str(self.folder), "keep": self.options.keep, "seed": self.options.seed,

@@ -276,7 +276,7 @@ class Lab(wan_lab.Lab):
         how = self.state["started"][f"{site}/{part}"]
         with open(how["log"], "ab") as log:
             child = self.popen(site, how["command"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=how["env"],
-                               start_new_session=True)
+                               cwd=how["folder"], start_new_session=True)
         self.state["processes"][f"{site}/{part}"] = wan_lab.process.describe(child.pid)
         service = next((name for name, port in FRONTS.items() if port + 20000 == PORTS.get(part)), None)
 

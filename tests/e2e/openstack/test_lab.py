@@ -1,5 +1,6 @@
 """The lab itself: it says what is wrong, is left as it is when it is there, and leaves nothing behind."""
 import json
+import os
 import subprocess
 
 from openstack_lab import COMMANDS
@@ -22,6 +23,14 @@ def test_up_once_more(sites):
 def test_nothing_is_missing(sites):
     assert run("install", "--list").stdout == ""
     assert run("install").stdout == ""
+
+
+def test_processes_work_in_the_folder_of_their_site(sites):
+    """What they leave when they crash (the broker's dumps) is gone with the lab, and not where its user happens to be."""
+    for name, described in sites.state["processes"].items():
+        site, _, part = name.partition("/")
+        if part:
+            assert os.readlink(f"/proc/{described['pid']}/cwd").startswith(str(sites.path(site))), name
 
 
 def test_usage():
