@@ -91,16 +91,16 @@ def explain(response):
 
 
 def understood(response, request):
-    """OpenStack's libraries know the errors of their services only, each in another form. One of an agent is told in a form that
-    all of them read: that of Nova. Agents that know OpenStack tell it in the form of each service; then it is left as it is. Why
-    versions could not be asked for is told by none of them: so it is told here."""
-    said = explain(response)
-    shown = said or explain_header(response)
-    if shown is not None and VERSIONS.fullmatch(urllib.parse.urlsplit(request.url).path):
-        warn_once(shown)
-    if said is not None:
-        response._content = json.dumps({"error": {"code": response.status_code, "message": said}}).encode()
-        response.headers["Content-Type"] = "application/json"
+    """OpenStack's libraries know the errors of their services only, each in another form, and OpenStackClient asks Nova for some things
+    without the library that knows Nova's. So what an agent has to say, in the form of the service or in its own, is told in a form that
+    all of them read: that of Keystone. Why versions could not be asked for is told by none of them: so it is told here."""
+    said = explain(response) or explain_header(response)
+    if said is None:
+        return response
+    if VERSIONS.fullmatch(urllib.parse.urlsplit(request.url).path):
+        warn_once(said)
+    response._content = json.dumps({"error": {"code": response.status_code, "message": said}}).encode()
+    response.headers["Content-Type"] = "application/json"
     return response
 
 
