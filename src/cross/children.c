@@ -327,7 +327,7 @@ bool cross_children_may_leave(struct cross_children *children, const struct repl
 	/* Whoever is being added is told its first list by the prime: nobody else could. */
 	bool prime = cross_names_get(children->names, container->id, &list) && list.sites[0].site == children->self;
 	for (uint32_t i = 0; prime && i < container->members_count; i++)
-		if (!container->members[i].leaving && !is_in(&list, container->members[i].site))
+		if (!container->members[i].leaving && !list_has(&list, container->members[i].site))
 			return false;
 	return cross_names_may_leave(children->names, container->id, now);
 }
