@@ -23,7 +23,8 @@
  *   - a site, the prime among them, is to leave the container: no child is made there any more, and it goes when it has none, and cross_names_may_leave(). Until
  *     then it is in the list, and a prime goes on granting names to others
  *
- * One site only has the name of a child: the one that made it, which is its prime. Whoever holds a copy of it too has its host ask there for another name.
+ * One site only has the name of a child: the one that made it, which is its prime. Whoever holds a copy of it too has its host ask there for another name. When the
+ * maker is gone those that are left have it (heirs.c).
  */
 #ifndef CROSS_CHILDREN_H
 #define CROSS_CHILDREN_H
@@ -31,7 +32,7 @@
 #include "cross/names.h"
 
 struct cross_children_host {
-	struct cross_names_host names; /* but for fate(), which is answered here */
+	struct cross_names_host names; /* but for fate() and has_claimed(), which are answered here */
 	/* At once, with the context of names: */
 	bool (*optimistic)(void *context, const struct replica_view *container); /* what the description says of its type */
 	bool (*is_removed)(void *context, site_id site);                         /* from the mesh */
@@ -72,7 +73,7 @@ void cross_children_over(struct cross_children *children, struct replica_id chil
 /* The service of this site has accepted a request that gives the child this name. */
 void cross_children_named(struct cross_children *children, struct replica_id child, struct str name,
                           struct replica_now now);
-/* Is there a row of it? Only then its name need be looked for. */
+/* Is there a row of it, as of each child of a container that is known here? Only then its name need be looked for. */
 bool cross_children_has(struct cross_children *children, struct replica_id child);
 
 /* The container of which a replicant is a child, as far as this site knows. */

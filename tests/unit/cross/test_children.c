@@ -419,6 +419,34 @@ static void a_name_waits_for_who_is_to_hold_the_child(void **state)
 	}
 }
 
+/* One that made a child is forced out of the container, and another one holds it too. */
+static void a_name_stays_when_its_maker_is_forced_out(void **state)
+{
+	(void)state;
+	for (uint32_t maker = 0; maker < 2; maker++) {
+		void *unused = NULL;
+		teardown(&unused);
+		setup(&unused);
+		make_container();
+		uint64_t a = make_at(maker, "red", 3), alone = make(maker, "blue");
+		settle(5);
+		assert_true(users[a].accepted && users[alone].accepted);
+		cut[maker] = true;
+		assert_int_equal(force_out(2, maker), 0);
+		uint64_t early = make(2, "red");
+		settle(60);
+		assert_false(users[early].accepted);
+		uint64_t taken = make(2, "red");
+		settle(5);
+		assert_int_equal(users[taken].code, ERR_CONFLICT);
+		change(1 - maker, users[a].child, NULL);
+		settle(5);
+		uint64_t free = make(2, "red");
+		settle(5);
+		assert_int_equal(users[free].code, 0);
+	}
+}
+
 /* ---- Chance ----------------------------------------------------------------------------------------------------------------------------- */
 
 static bool withdraws; /* sites are withdrawn from the container */
@@ -747,6 +775,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_name_passes_to_who_holds_the_child, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_name_passes_on_and_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_name_waits_for_who_is_to_hold_the_child, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_name_stays_when_its_maker_is_forced_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(strict_by_chance, setup, teardown),
 		cmocka_unit_test_setup_teardown(optimistic_by_chance, setup, teardown),
 		cmocka_unit_test_setup_teardown(sites_leave_by_chance, setup, teardown),
