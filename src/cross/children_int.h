@@ -54,7 +54,7 @@ bool heirs_have_claimed(struct cross_children *children, struct replica_id conta
                         const struct cross_container *list);
 /* The container is gone from here. */
 void heirs_forget(struct cross_children *children, struct replica_id container);
-/* Is its name known, and not claimed yet? Then it is not to be changed. */
+/* Has it a name, or is about to, that is not claimed yet? Then it is not to be changed. */
 bool heirs_wait(struct cross_children *children, struct replica_id id);
 /* Of those that hold it this one renames it. */
 bool heirs_is_prime(struct cross_children *children, struct replica_id id);

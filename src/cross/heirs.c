@@ -227,7 +227,15 @@ bool heirs_wait(struct cross_children *children, struct replica_id id)
 	struct child child;
 	struct buf kept = children->row; /* the caller has slices of it */
 	children->row = (struct buf){0};
-	bool wait = child_get(children, id, &child) && !child.claimed && child.name.length > 0;
+	bool wait = child_get(children, id, &child) && !child.claimed;
+	if (wait && child.name.length == 0) { /* it has none: unless it is being made, or renamed */
+		struct arena arena;
+		struct replica_view view;
+		arena_init(&arena, 0);
+		const struct replica_member_view *own = look_at_own(children, &arena, id, &view);
+		wait = own && (view.busy || is_open(own));
+		arena_free(&arena);
+	}
 	buf_free(&children->row);
 	children->row = kept;
 	return wait;
