@@ -13,7 +13,8 @@
  *   - it has not carried out the create yet, or a change of the name: it waits for its service, and so do new primes. A request that was refused is over, and waits for nobody
  *   - it has not even heard of the child, and somebody else has: whoever knows of it is not ready before it knows that those which are to hold it have carried it out
  *   - a change of the name comes later, from a site that had heard of it: what is claimed moves with it
- *   - the maker had renamed or deleted it, was told so to nobody, and somebody else has the name since: the child that is left has lost its name, and is marked so
+ *   - the maker had renamed or deleted it, was told so to nobody, and somebody else has the name since: the child that is left has lost its name, and is marked so.
+ *     Therefore it is claimed as unchecked: whoever was granted the name keeps it
  */
 #include "cross/children_int.h"
 
@@ -73,7 +74,7 @@ static void move(struct cross_children *children, struct replica_id id, struct c
 	struct cross_claim had = child_claim(child, id, child->name), has = child_claim(child, id, name);
 	struct buf kept = children->row; /* the slices are of it */
 	children->row = (struct buf){0};
-	cross_names_inherit(children->names, &has, children->now, NULL);
+	cross_names_adopt(children->names, &has, children->now, NULL);
 	if (had.name.length > 0)
 		cross_names_release(children->names, &had, children->now);
 	child->name = name;
@@ -151,7 +152,7 @@ void heirs_claim_one(struct cross_children *children, struct replica_id id)
 	struct cross_claim claim = child_claim(&child, id, child.name);
 	child.claimed = true;
 	child_put(children, id, &child);
-	cross_names_inherit(children->names, &claim, children->now, NULL);
+	cross_names_adopt(children->names, &claim, children->now, NULL);
 	buf_free(&kept);
 }
 

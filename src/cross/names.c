@@ -495,18 +495,7 @@ int cross_names_adopt(struct cross_names *names, const struct cross_claim *claim
 	names->now = now;
 	int code = check_claim(names, claim, err);
 	if (code == 0)
-		claim_adopt(names, claim, true);
-	finish(names);
-	return code;
-}
-
-int cross_names_inherit(struct cross_names *names, const struct cross_claim *claim, struct replica_now now,
-                        struct err *err)
-{
-	names->now = now;
-	int code = check_claim(names, claim, err);
-	if (code == 0)
-		claim_adopt(names, claim, container_of(names, claim->container)->list.optimistic);
+		claim_adopt(names, claim);
 	finish(names);
 	return code;
 }

@@ -154,15 +154,10 @@ void cross_names_forget(struct cross_names *names, struct replica_id container, 
 int cross_names_claim(struct cross_names *names, const struct cross_claim *claim, struct str instead_of,
                       uint64_t ticket, struct replica_now now, struct err *err);
 
-/* A child is there that was made before its container was one of several sites, or at another site that gives it up: its name is claimed, unchecked. If another has it, lost()
- * says so. */
+/* A child is there that was made before its container was one of several sites, or at another site, which is not in the list any more:
+ * its name is claimed, unchecked. If another has it, lost() says so. Several sites may do so for one child. */
 int cross_names_adopt(struct cross_names *names, const struct cross_claim *claim, struct replica_now now,
                       struct err *err);
-
-/* A child is there whose name another site had, which is not in the list any more: it is this one's now. As granted as it was, as far as this site can know:
- * under `optimistic`, unchecked. Several sites that hold it may do so. */
-int cross_names_inherit(struct cross_names *names, const struct cross_claim *claim, struct replica_now now,
-                        struct err *err);
 
 /* What became of a claim that was granted. Saying it twice does no harm. */
 void cross_names_kept(struct cross_names *names, const struct cross_claim *claim, struct replica_now now);

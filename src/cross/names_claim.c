@@ -109,13 +109,13 @@ int claim_begin(struct cross_names *names, const struct cross_claim *claim, stru
 	return 0;
 }
 
-void claim_adopt(struct cross_names *names, const struct cross_claim *claim, bool unchecked)
+void claim_adopt(struct cross_names *names, const struct cross_claim *claim)
 {
 	struct key key = key_of_claim(claim);
 	struct claim_row row;
 	if (names_get_claim(names, key_str(&key), &row) && row.state != CROSS_GONE)
 		return;
-	row = (struct claim_row){.state = CROSS_KEPT, .unchecked = unchecked, .stamp = names_stamp(names)};
+	row = (struct claim_row){.state = CROSS_KEPT, .unchecked = true, .stamp = names_stamp(names)};
 	set(names, key_str(&key), &row);
 }
 

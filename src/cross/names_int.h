@@ -227,7 +227,7 @@ void names_tell(struct cross_names *names, const struct container *it, site_id t
 
 int claim_begin(struct cross_names *names, const struct cross_claim *claim, struct str instead_of, uint64_t ticket,
                 struct err *err);
-void claim_adopt(struct cross_names *names, const struct cross_claim *claim, bool unchecked);
+void claim_adopt(struct cross_names *names, const struct cross_claim *claim);
 void claim_kept(struct cross_names *names, const struct cross_claim *claim);
 void claim_release(struct cross_names *names, const struct cross_claim *claim);
 void claim_due(struct cross_names *names, struct active *active);

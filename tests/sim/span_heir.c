@@ -44,7 +44,7 @@ void span_heirs_claim(struct span *span, struct span_site *it)
 		bool due = is_due(child, it, list.term);
 		if (!due && (child->heir == it->number || cross_names_has(it->names, &claim)))
 			continue; /* else what it had claimed went with a crash */
-		if (cross_names_inherit(it->names, &claim, span_now(span, it), NULL) != 0)
+		if (cross_names_adopt(it->names, &claim, span_now(span, it), NULL) != 0)
 			continue;
 		span_tell(span, "s%" PRIu32 " inherits %s", it->number, span_name(child->name).at);
 		span->figures.inherited += due;
