@@ -3,6 +3,7 @@ import concurrent.futures
 import http.client
 import json
 
+import pytest
 from openstack_lab import wait_for
 
 MIXED = "{compute: Site1, image: Site2}"
@@ -87,6 +88,38 @@ def test_agents_are_killed_and_started_again(lab):
         after = lab.name("vm")
         assert lab.boot("Site1", image, MIXED, after).status == 202
         lab.wait_active("Site1", after)
+
+
+@pytest.mark.parametrize("part", ["rabbitmq", "mariadb"])
+def test_what_nova_needs_is_killed_in_the_middle_of_boots(lab, part):
+    """Its broker, its database. Nova waits for the one and fails without the other; each boot has an answer of Nova's or of the agent's own,
+    and none comes twice. Then boots work as before."""
+    image, names = lab.make_image("Site2"), [lab.name("vm") for _ in range(6)]
+    lab.token("Site1")
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(lab.boot, "Site1", image, MIXED, name) for name in names]
+        assert running[1].result().status == 202
+        with lab.without("Site1", part):
+            pass
+        answers = [one.result() for one in running]
+    for answer in answers:
+        assert answer.status == 202 or answer.status >= 500, answer
+        assert answer.status == 202 or answer.json, answer  # in the form of Nova's errors
+    listed = lab.ask("Site1", "compute", "/v2.1/servers?all_tenants=1", direct=True).json["servers"]
+    there = [server["name"] for server in listed]
+    assert len(set(there)) == len(there)
+    for name, answer in zip(names, answers):
+        assert answer.status != 202 or name in there
+
+    def works():
+        """Nova's services may still be on their way back to each other, and some have to find out first that a connection is gone."""
+        name = lab.name("vm")
+        if lab.boot("Site1", image, MIXED, name).status != 202:
+            return False
+        wait_for(lambda: lab.servers("Site1")[name]["status"] != "BUILD", f"{name} to be made")
+        return lab.servers("Site1")[name]["status"] == "ACTIVE"
+
+    wait_for(works, "boots to work again")
 
 
 def test_a_large_image_passes(lab):
