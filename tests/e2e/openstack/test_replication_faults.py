@@ -79,7 +79,7 @@ def test_a_part_is_killed_while_the_user_uploads(lab, part):
         wait_for(lambda site=site: image(lab, site, made) is None, f"{made} to be gone from {site}")
 
 
-@pytest.mark.parametrize("part", ["nova-api"])
+@pytest.mark.parametrize("part", ["nova-api", "agent"])
 def test_a_server_at_both_while_the_other_site_lacks_a_part(lab, part):
     """It gets its server when that is back, and one only."""
     disk = create(lab, lab.file(), lab.name("debian"))
