@@ -119,6 +119,8 @@ cores = 400
 api_paste_config = /etc/nova/api-paste.ini
 [oslo_concurrency]
 lock_path = {folder}/nova/lock
+[oslo_messaging_rabbit]
+amqp_durable_queues = true
 [oslo_messaging_notifications]
 driver = noop
 [vnc]

@@ -79,7 +79,7 @@ def test_a_part_is_killed_while_the_user_uploads(lab, part):
         wait_for(lambda site=site: image(lab, site, made) is None, f"{made} to be gone from {site}")
 
 
-@pytest.mark.parametrize("part", ["nova-api", "agent"])
+@pytest.mark.parametrize("part", ["nova-api", "rabbitmq", "agent"])
 def test_a_server_at_both_while_the_other_site_lacks_a_part(lab, part):
     """It gets its server when that is back, and one only."""
     disk = create(lab, lab.file(), lab.name("debian"))
@@ -93,3 +93,26 @@ def test_a_server_at_both_while_the_other_site_lacks_a_part(lab, part):
     lab.wait_made("Site2", name)
     settled(lab, made.json["server"]["id"])
     assert list(lab.servers("Site2")) == [name]
+
+
+def test_a_server_at_both_while_the_other_site_lacks_its_database(lab):
+    """Nova fails in the middle of it, and says no more: whether there is a server is in doubt, since their names are not unique. Somebody who has
+    looked has it run again."""
+    disk = create(lab, lab.file(), lab.name("debian"))
+    wait_active(lab, "Site2", disk)
+    settled(lab, disk)
+    name = lab.name("vm")
+
+    def doubtful():
+        asked = f"/cheops/v1/operations?replicant={made.json['server']['id']}&state=in-doubt"
+        return [each["id"] for each in lab.ask("Site2", "api", asked).json["operations"]]
+
+    with lab.without("Site2", "mariadb"):
+        made = lab.boot("Site1", disk, SERVERS_AT_BOTH, name)
+        assert made.status == 202, made
+        lab.wait_active("Site1", name)
+        operation = wait_for(doubtful, "Site2 to be in doubt")[0]
+    assert lab.servers("Site2") == {}
+    assert lab.cheops("Site2", "ops", "retry", operation).returncode == 0
+    lab.wait_made("Site2", name)
+    settled(lab, made.json["server"]["id"])
