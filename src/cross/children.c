@@ -501,7 +501,7 @@ static void review(struct cross_children *children, struct replica_id id)
 		learn(children, &view);
 	else if (state == STATE_ABSENT && cross_names_get(children->names, id, &list))
 		heirs_forget(children, id);
-	if (children->containers && there && state != STATE_ABSENT)
+	if (there && state != STATE_ABSENT)
 		heirs_learn(children, &view);
 	if (children->containers)
 		review_child(children, id, state);

@@ -33,20 +33,31 @@ static const struct replica_member_view *look_at_own(struct cross_children *chil
 	return NULL;
 }
 
-/* A site can hold a child before it has heard a list of the container. */
+/* What the segment of a collection names: a container; or nothing that is known here, which may turn out to be one. */
+static bool may_be_container(struct cross_children *children, struct replica_id id, bool *known)
+{
+	struct arena arena;
+	struct replica_view view;
+	arena_init(&arena, 0);
+	int code = replica_look(children->replica, &arena, id, &view);
+	*known = code == 0 && view.span == REPLICA_CONTAINER && !view.deleted && !view.left;
+	arena_free(&arena);
+	return *known || code == ERR_NOT_FOUND;
+}
+
+/* A site can hold a child before it has heard a list of the container, or anything of it. */
 static bool find_container(struct cross_children *children, struct str collection, struct replica_id *id)
 {
-	bool found = false;
-	while (collection.length > 0 && !found) {
+	bool found = false, known = false;
+	while (collection.length > 0 && !known) {
 		const char *slash = memchr(collection.at, '/', collection.length);
 		size_t length = slash ? (size_t)(slash - collection.at) : collection.length;
-		struct arena arena;
-		struct replica_view view;
-		arena_init(&arena, 0);
-		found = replica_id_parse(str_make(collection.at, length), id) &&
-		        replica_look(children->replica, &arena, *id, &view) == 0 && view.span == REPLICA_CONTAINER &&
-		        !view.deleted && !view.left;
-		arena_free(&arena);
+		struct replica_id named;
+		if (replica_id_parse(str_make(collection.at, length), &named) && may_be_container(children, named, &known) &&
+		    (known || !found)) {
+			*id = named;
+			found = true;
+		}
 		length += slash != NULL;
 		collection = str_make(collection.at + length, collection.length - length);
 	}
@@ -65,6 +76,7 @@ void heirs_learn(struct cross_children *children, const struct replica_view *vie
 	child.maker = origin.members[0];
 	child.type = view->type;
 	child.name = child.next = STR("");
+	children->containers = true; /* or what will be one: the row is to be looked after from now on */
 	child_put(children, view->id, &child);
 }
 

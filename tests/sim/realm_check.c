@@ -277,10 +277,10 @@ static uint32_t left_over(const struct realm *realm, const struct realm_site *it
 	return REALM_NOBODY;
 }
 
-/* Of each name at a prime, claim and child there is one for each that is there, and no more. */
+/* Of each name at a prime and claim there is one for each child that is there, and a row at each of its sites, and no more. */
 static bool check_rows(struct realm *realm, const uint32_t *members, struct buf *why)
 {
-	uint32_t claims[REALM_SITES] = {0}, containers[REALM_SITES] = {0}, names = 0, kept = 0;
+	uint32_t claims[REALM_SITES] = {0}, children[REALM_SITES] = {0}, containers[REALM_SITES] = {0}, names = 0, kept = 0;
 	for (uint32_t i = 0; i < realm->things_count; i++) {
 		const struct realm_thing *thing = &realm->things[i];
 		struct cross_claim_view view;
@@ -289,18 +289,21 @@ static bool check_rows(struct realm *realm, const uint32_t *members, struct buf 
 		if (thing->kind != REALM_CHILD || members[i] == 0)
 			continue;
 		claims[thing->maker]++;
+		for (uint32_t k = 0; k < realm->options.sites; k++)
+			children[k] += members[i] >> k & 1;
 		kept +=
 			cross_children_look(realm->sites[thing->maker].children, thing->id, &view) == 0 && view.state == CROSS_KEPT;
 	}
 	for (uint32_t i = 0; i < realm->options.sites; i++) {
 		const struct realm_site *it = &realm->sites[i];
 		names += rows_of(it, CROSS_NAMES);
-		if (rows_of(it, CROSS_CLAIMS) != claims[i] || rows_of(it, CROSS_CHILDREN) != claims[i])
-			return no(why,
-			          "s%" PRIu32 " made %" PRIu32 " children that are there, and has %" PRIu32 " claims and %" PRIu32
-			          " rows of them (thing %" PRId32 ")",
-			          i, claims[i], rows_of(it, CROSS_CLAIMS), rows_of(it, CROSS_CHILDREN),
-			          (int32_t)left_over(realm, it, members));
+		if (rows_of(it, CROSS_CLAIMS) != claims[i])
+			return no(why, "s%" PRIu32 " made %" PRIu32 " children that are there, and has %" PRIu32 " claims of them",
+			          i, claims[i], rows_of(it, CROSS_CLAIMS));
+		if (rows_of(it, CROSS_CHILDREN) != children[i])
+			return no(
+				why, "s%" PRIu32 " knows of %" PRIu32 " children, and has %" PRIu32 " rows of them (thing %" PRId32 ")",
+				i, children[i], rows_of(it, CROSS_CHILDREN), (int32_t)left_over(realm, it, members));
 		if (rows_of(it, CROSS_CONTAINERS) != containers[i])
 			return no(why, "s%" PRIu32 " is a site of %" PRIu32 " containers, and has names of %" PRIu32, i,
 			          containers[i], rows_of(it, CROSS_CONTAINERS));
