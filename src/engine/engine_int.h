@@ -168,6 +168,17 @@ struct ticket {
 	struct err err;
 };
 
+/* One request to the service, with the credentials of the operation; `done` gets the run. */
+struct run_question {
+	const char *method;
+	struct str target;
+	struct str body;
+	bool blob; /* it is in run->fd */
+	bool repeatable;
+	struct str conditions; /* headers that only this request has */
+	void (*done)(void *context, const struct http_call_answer *answer);
+};
+
 /* A request at the local service. */
 struct run {
 	struct engine *engine;
@@ -192,9 +203,11 @@ struct run {
 	int fd;                /* of the blob, which is the body; -1: `body` is */
 	struct facets *facets; /* being read (state.c); NULL: none are */
 	struct str answer;     /* of the service, to what was done: until it is told */
-	/* What the service said when it refused the credential, while its judge is asked. */
+	/* What the service said when it refused the credential, while its judge is asked; and what it was asked, to be asked once more. */
 	int refused_status;
 	struct str refused_answer;
+	struct run_question question;
+	bool judged; /* it was */
 };
 
 enum action_kind {
@@ -574,17 +587,6 @@ void engine_run_free(struct run *run);
 void engine_run_tell(struct run *run, const struct replica_outcome *outcome);
 __attribute__((format(printf, 3, 4))) void engine_run_fail(struct run *run, enum replica_outcome_kind kind,
                                                            const char *format, ...);
-
-/* One request to the service, with the credentials of the operation; `done` gets the run. */
-struct run_question {
-	const char *method;
-	struct str target;
-	struct str body;
-	bool blob; /* it is in run->fd */
-	bool repeatable;
-	struct str conditions; /* headers that only this request has */
-	void (*done)(void *context, const struct http_call_answer *answer);
-};
 
 void engine_run_ask(struct run *run, const struct run_question *question);
 

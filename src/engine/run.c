@@ -214,8 +214,13 @@ static bool is_named_here(const struct run *run)
 static void judged(void *context, const struct http_call_answer *answer)
 {
 	struct run *run = context;
+	bool there = answer->code == 0 && answer->status >= 200 && answer->status < 300;
 	run->call = NULL;
-	if (answer->code == 0 && answer->status >= 200 && answer->status < 300)
+	/* It may have come back in between. */
+	if (there && !run->judged) {
+		run->judged = true;
+		engine_run_ask(run, &run->question);
+	} else if (there)
 		engine_run_tell(run, &(struct replica_outcome){.kind = REPLICA_CREDENTIAL,
 		                                               .status = run->refused_status,
 		                                               .answer = run->refused_answer});
@@ -227,7 +232,8 @@ static void judged(void *context, const struct http_call_answer *answer)
 			run->refused_status, STR_FMT(glue_service_about(run->match.service)->judge_service));
 }
 
-/* Who judges credentials may be away: then all are refused. A user is told what his service said. False: it counts as it is. */
+/* Who judges credentials may be away: then all are refused. Only what is refused again, when that was found to be there, counts. A user is told what
+ * his service said. False: it counts as it is. */
 static bool ask_judge(struct run *run, const struct http_call_answer *answer)
 {
 	const struct glue_service_about *about = run->match.service ? glue_service_about(run->match.service) : NULL;
@@ -448,6 +454,10 @@ void engine_run_ask(struct run *run, const struct run_question *question)
 	struct buf fields = {0};
 	struct err err = {0};
 	uint32_t instance = engine->turn++ % service->instances_count;
+	if (question != &run->question && question->done == done) {
+		run->question = *question;
+		run->question.method = arena_copy(&run->arena, question->method, strlen(question->method) + 1);
+	}
 	if (run->match.operation && glue_answer_places(run->match.operation))
 		engine_fields_readable(run->head.fields, &fields);
 	else

@@ -34,6 +34,7 @@ class Images(PlayedService):
         self.requests = []
         self.judges = True
         self.refuses = None
+        self.refusals = None  # how many there will be; None: any number
         super().__init__()
 
     def serve(self, handler, body):
@@ -43,6 +44,9 @@ class Images(PlayedService):
         if not handler.path.startswith("/v2/"):
             handler.answer(300, {})
         elif not self.judges or token == self.refuses or token not in ("new", "agent") and not (token == "old" and service == "agent"):
+            if self.refusals is not None:
+                self.refusals -= 1
+                self.refuses = self.refuses if self.refusals > 0 else None
             handler.answer(401, {})
         else:
             super().serve(handler, body)
@@ -140,6 +144,17 @@ def test_a_judge_that_is_away(played):
         played.services["Site2"].refuses = "new"
     played.make("/v2/images", {"name": "debian"})
     wait_for(lambda: "rejected-credential" in str(ask(operation).json), "a refusal")
+
+
+def test_a_judge_that_comes_back_before_it_is_asked(played):
+    """The service has refused, and its judge is found there: that was not so a moment ago."""
+    with played.services["Site2"].lock:
+        played.services["Site2"].refuses, played.services["Site2"].refusals = "new", 1
+    made = played.make("/v2/images", {"name": "debian"})
+    wait_for(lambda: played.there("Site2", "/images", made["id"]), "it at Site2")
+    with played.services["Site2"].lock:
+        asked = [method for method, _, token, _, _ in played.services["Site2"].requests if token == "new"]
+    assert asked == ["POST", "POST"]
 
 
 def test_copies_are_read_where_the_service_has_them(played):
