@@ -355,10 +355,17 @@ void realm_start(struct realm *realm, struct realm_site *it)
 	struct replica_host host = {it,           replica_get,  replica_put, replica_remove, replica_scan,
 	                            hold_replica, hold_execute, hold_answer, no_fetch,       no_drop,
 	                            note_event,   is_reachable, draw};
-	struct cross_children_host above = {
-		.names = {it, names_get, names_put, names_remove, names_scan, hold_names, hold_grant, hold_lost, NULL, draw},
-		.optimistic = is_optimistic,
-		.is_removed = is_removed};
+	struct cross_children_host above = {.names = {.context = it,
+	                                              .get = names_get,
+	                                              .put = names_put,
+	                                              .remove = names_remove,
+	                                              .scan = names_scan,
+	                                              .send = hold_names,
+	                                              .answer = hold_grant,
+	                                              .lost = hold_lost,
+	                                              .draw = draw},
+	                                    .optimistic = is_optimistic,
+	                                    .is_removed = is_removed};
 	struct err err = {0};
 	options.self = names.self = it->id;
 	options.hash_key = names.hash_key = (struct hash_key){realm->options.seed, it->number};

@@ -216,6 +216,8 @@ bool realm_parse_request(struct str bytes, struct realm_request *request)
 	char text[160] = "";
 	int verb, settles, used = 0;
 	memset(request, 0, sizeof(*request));
+	if (bytes.length == 0) /* what leaves has none */
+		return false;
 	memcpy(text, bytes.at, bytes.length < sizeof(text) - 1 ? bytes.length : sizeof(text) - 1);
 	if (sscanf(text, "%d %" SCNu32 " %" SCNu32 " %d %" SCNd64 " %" SCNd64 " %" SCNx64 ";%n", &verb, &request->thing,
 	           &request->name, &settles, &request->size, &request->total, &request->chance, &used) != 7)

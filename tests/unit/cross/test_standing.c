@@ -39,7 +39,7 @@ static void other_sites_and_what_was_refused_are_told(void **state)
 	check((struct cross_standing[]){at(3, 9), other}, 2, (enum cross_verdict[]){CROSS_FITS, CROSS_OTHER_SITES});
 	cross_standings_compare((struct cross_standing[]){at(3, 9), other}, 2, NULL, verdicts);
 	assert_int_equal(verdicts[1], CROSS_FITS);
-	for (int i = 0; i < CROSS_VERDICTS; i++) {
+	for (enum cross_verdict i = 0; i < CROSS_VERDICTS; i++) {
 		assert_true((cross_verdict_reason(i) == NULL) == (i == CROSS_FITS));
 		assert_non_null(cross_verdict_phrase(i));
 	}
