@@ -262,6 +262,8 @@ def test_a_site_is_removed_from_the_mesh(cheops, tmp_path):
         result = cheops("site", "remove", "Site3", "--yes", "--api", lab[1].config["api"])
         assert result.status == 0, result
         wait_lost(lab[2], path, 6)
+        # That may have been the word of Site1: who has not heard of it itself divides over all three.
+        wait_for(lambda: shown(lab[2], path).json["lost"], "Site2 to hear of it")
         assert lab[2].ask("PATCH", path, {"size": 12}, Prefer="wait=60").status == 200
         wait_for(lambda: lab.parts("left")[:2] == [6, 6], "all of it at those that are left")
         wait_whole(lab[1], path, 12)
