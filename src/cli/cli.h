@@ -113,6 +113,9 @@ struct cli_choice {
 	const char *const *words;
 };
 int cli_choose(const struct cli_choice *choice, const char *value, int *chosen);
+/* As that, of the first argument of a command. Words from 1 on, up to `end`; `expected` says in prose which there are. */
+int cli_choose_action(const char *command, const char *const *words, int end, const char *expected, const char *value,
+                      int *chosen);
 
 /* ---- Output (output.c) ------------------------------------------------------------------------------------------ */
 

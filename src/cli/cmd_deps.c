@@ -54,18 +54,10 @@ struct deps_call {
 
 static int take_action(struct deps_call *call, const char *value)
 {
-	struct suggest suggest;
-	char meant[TEXT_SUGGESTION_BYTES];
-	suggest_start(&suggest, str_of(value));
-	for (int i = ACTION_TREE; i < ACTIONS; i++) {
-		if (strcmp(value, names[i]) == 0) {
-			call->action = (enum action)i;
-			return CLI_FINE;
-		}
-		suggest_offer(&suggest, str_of(names[i]));
-	}
-	return cli_usage("deps", "no action " TEXT_NAME_FMT "%s; first comes one of tree, why and impact",
-	                 TEXT_NAME(str_of(value)), text_did_you_mean(&suggest, meant));
+	int action = 0;
+	int status = cli_choose_action("deps", names, ACTIONS, "one of tree, why and impact", value, &action);
+	call->action = (enum action)action;
+	return status;
 }
 
 static int take(void *context, int kind, const char *value)

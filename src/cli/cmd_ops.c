@@ -69,19 +69,11 @@ struct ops_call {
 
 static int take_action(struct ops_call *call, const char *value)
 {
-	struct suggest suggest;
-	char meant[TEXT_SUGGESTION_BYTES];
-	suggest_start(&suggest, str_of(value));
-	for (int i = ACTION_GET; i < ACTIONS; i++) {
-		if (strcmp(value, names[i]) == 0) {
-			call->action = (enum action)i;
-			return CLI_FINE;
-		}
-		suggest_offer(&suggest, str_of(names[i]));
-	}
-	return cli_usage("ops",
-	                 "no action " TEXT_NAME_FMT "%s; first comes one of get, retry, happened and dismiss, or nothing",
-	                 TEXT_NAME(str_of(value)), text_did_you_mean(&suggest, meant));
+	int action = 0;
+	int status =
+		cli_choose_action("ops", names, ACTIONS, "one of get, retry, happened and dismiss, or nothing", value, &action);
+	call->action = (enum action)action;
+	return status;
 }
 
 static int take_plain(struct ops_call *call, const char *value)

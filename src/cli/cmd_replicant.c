@@ -106,18 +106,10 @@ static int help(void)
 
 static int take_action(struct call *call, const char *value)
 {
-	struct suggest suggest;
-	char meant[TEXT_SUGGESTION_BYTES];
-	suggest_start(&suggest, str_of(value));
-	for (int i = ACTION_EXTEND; i < ACTIONS; i++) {
-		if (strcmp(value, names[i]) == 0) {
-			call->action = (enum action)i;
-			return CLI_FINE;
-		}
-		suggest_offer(&suggest, str_of(names[i]));
-	}
-	return cli_usage("replicant", "no action " TEXT_NAME_FMT "%s; first comes one of extend, drop, move and adopt",
-	                 TEXT_NAME(str_of(value)), text_did_you_mean(&suggest, meant));
+	int action = 0;
+	int status = cli_choose_action("replicant", names, ACTIONS, "one of extend, drop, move and adopt", value, &action);
+	call->action = (enum action)action;
+	return status;
 }
 
 static int sites_of(enum action action)

@@ -69,6 +69,23 @@ int cli_choose(const struct cli_choice *choice, const char *value, int *chosen)
 	return wrong_word(choice->command, choice->option, value, choice->words);
 }
 
+int cli_choose_action(const char *command, const char *const *words, int end, const char *expected, const char *value,
+                      int *chosen)
+{
+	struct suggest suggest;
+	char meant[TEXT_SUGGESTION_BYTES];
+	suggest_start(&suggest, str_of(value));
+	for (int i = 1; i < end; i++) {
+		if (strcmp(value, words[i]) == 0) {
+			*chosen = i;
+			return CLI_FINE;
+		}
+		suggest_offer(&suggest, str_of(words[i]));
+	}
+	return cli_usage(command, "no action " TEXT_NAME_FMT "%s; first comes %s", TEXT_NAME(str_of(value)),
+	                 text_did_you_mean(&suggest, meant), expected);
+}
+
 /* ---- Output ----------------------------------------------------------------------------------------------------- */
 
 /* Returns 0, or errno. */
