@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 static const struct api_refusal bad_request = {422, "bad-request", "The request cannot be followed"};
-static const struct api_refusal no_engine = {503, "store-failed", "Replicated resources are not available"};
 static const struct api_refusal no_item = {404, "no-such-item", "This site has no such item"};
 static const struct api_refusal not_adopted = {409, "not-adopted", "The item cannot become a replicated resource"};
 static const struct api_refusal not_now = {503, "not-adopted-now", "The item cannot be looked at at present"};
@@ -45,20 +44,15 @@ static void done(void *context, const struct engine_brought *brought)
 static void dropped(void *context)
 {
 	struct adopting *adopting = context;
-	api_answer_problem(adopting->exchange, &no_engine, "the agent stops", STR(""));
+	api_answer_problem(adopting->exchange, &api_no_engine, "the agent stops", STR(""));
 	free(adopting);
 }
 
 static void adopt(const struct api_agent *agent, const struct proxy_call *call, const char *service, const char *path)
 {
-	struct engine *engine = agent->engine(agent->context);
-	if (!engine) {
-		api_answer_problem(
-			call->exchange, &no_engine,
-			"this agent has no store for replicated resources: its site is not part of a mesh, or the log says why",
-			STR(""));
+	struct engine *engine = api_engine(agent, call->exchange);
+	if (!engine)
 		return;
-	}
 	struct adopting *adopting = calloc(1, sizeof(*adopting));
 	CHECK(adopting);
 	*adopting = (struct adopting){agent, call->exchange, call->loop};

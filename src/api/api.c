@@ -35,6 +35,19 @@ void api_answer_problem(struct proxy_exchange *exchange, const struct api_refusa
 	buf_free(&body);
 }
 
+const struct api_refusal api_no_engine = {503, "store-failed", "Replicated resources are not available"};
+
+struct engine *api_engine(const struct api_agent *agent, struct proxy_exchange *exchange)
+{
+	struct engine *engine = agent->engine(agent->context);
+	if (!engine)
+		api_answer_problem(
+			exchange, &api_no_engine,
+			"this agent has no store for replicated resources: its site is not part of a mesh, or the log says why",
+			STR(""));
+	return engine;
+}
+
 void api_refuse(struct api_job *job, const struct api_refusal *refusal, const char *detail)
 {
 	buf_clear(&job->answer.body);

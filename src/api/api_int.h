@@ -57,6 +57,9 @@ bool api_number(struct str text, uint64_t most, uint64_t *number);
 /* In the loop of the exchange. */
 void api_answer_problem(struct proxy_exchange *exchange, const struct api_refusal *refusal, const char *detail,
                         struct str fields);
+/* The engine; NULL: there is none, and the exchange is answered. */
+extern const struct api_refusal api_no_engine;
+struct engine *api_engine(const struct api_agent *agent, struct proxy_exchange *exchange);
 void api_put_time(struct buf *out, int64_t ms); /* null where it is not known */
 
 /* replicas.c */

@@ -102,17 +102,14 @@ static void gone(void *context)
 
 void api_get_changes(const struct api_agent *agent, const struct proxy_call *call)
 {
-	static const struct api_refusal no_engine = {503, "store-failed", "Replicated resources are not available"};
 	static const struct api_refusal too_many = {503, "too-many-waiting",
 	                                            "Too many requests wait for something to happen"};
 	static const struct api_refusal bad_request = {422, "bad-request", "The request cannot be followed"};
-	struct engine *engine = agent->engine(agent->context);
+	struct engine *engine = api_engine(agent, call->exchange);
 	struct str last = engine_field(call->fields, STR("last-event-id"));
 	uint64_t number = 0;
-	if (!engine) {
-		api_answer_problem(call->exchange, &no_engine, "this agent has no store for replicated resources", STR(""));
+	if (!engine)
 		return;
-	}
 	if (last.length > 0 && !api_number(last, UINT64_MAX / 10 - 1, &number)) {
 		api_answer_problem(call->exchange, &bad_request,
 		                   "`Last-Event-ID` is no number; the last `id` that came would be right", STR(""));

@@ -211,7 +211,6 @@ static void put_page(struct buf *out, const struct engine_reply *reply)
 /* ---- Asking -------------------------------------------------------------------------------------------------------- */
 
 static const struct api_refusal bad_request = {422, "bad-request", "The request cannot be followed"};
-static const struct api_refusal no_engine = {503, "store-failed", "Replicated resources are not available"};
 static const struct api_refusal unknown = {404, "no-such-replicant", "This site knows no such resource"};
 
 struct query {
@@ -225,7 +224,7 @@ static void done(void *context, const struct engine_reply *reply)
 	struct buf body = {0};
 	if (reply->code) {
 		const struct api_refusal *why = reply->code == ERR_NOT_FOUND     ? &unknown
-		                                : reply->code == ERR_UNAVAILABLE ? &no_engine
+		                                : reply->code == ERR_UNAVAILABLE ? &api_no_engine
 		                                                                 : &bad_request;
 		api_answer_problem(query->exchange, why, reply->text.at, STR(""));
 	} else {
@@ -239,20 +238,15 @@ static void done(void *context, const struct engine_reply *reply)
 static void dropped(void *context)
 {
 	struct query *query = context;
-	api_answer_problem(query->exchange, &no_engine, "the agent stops", STR(""));
+	api_answer_problem(query->exchange, &api_no_engine, "the agent stops", STR(""));
 	free(query);
 }
 
 static void ask(const struct api_agent *agent, const struct proxy_call *call, struct engine_question *question)
 {
-	struct engine *engine = agent->engine(agent->context);
-	if (!engine) {
-		api_answer_problem(call->exchange, &no_engine,
-		                   "this agent has no store for replicated resources: its site is not part of a mesh, or the "
-		                   "log says why",
-		                   STR(""));
+	struct engine *engine = api_engine(agent, call->exchange);
+	if (!engine)
 		return;
-	}
 	struct query *query = calloc(1, sizeof(*query));
 	CHECK(query);
 	*query = (struct query){call->exchange, question->kind};

@@ -1,8 +1,6 @@
 /* How the webhooks of this agent stand (engine/hooks.h). */
 #include "api/api_int.h"
 
-static const struct api_refusal no_engine = {503, "store-failed", "Replicated resources are not available"};
-
 static void put_hook(struct buf *out, const struct engine_hook_view *hook)
 {
 	buf_put(out, STR("{\"name\":"));
@@ -27,7 +25,7 @@ static void done(void *context, const struct engine_reply *reply)
 {
 	struct buf body = {0};
 	if (reply->code) {
-		api_answer_problem(context, &no_engine, reply->text.at, STR(""));
+		api_answer_problem(context, &api_no_engine, reply->text.at, STR(""));
 		return;
 	}
 	buf_put(&body, STR("{\"site\":"));
@@ -44,16 +42,14 @@ static void done(void *context, const struct engine_reply *reply)
 
 static void dropped(void *context)
 {
-	api_answer_problem(context, &no_engine, "the agent stops", STR(""));
+	api_answer_problem(context, &api_no_engine, "the agent stops", STR(""));
 }
 
 void api_get_webhooks(const struct api_agent *agent, const struct proxy_call *call)
 {
-	struct engine *engine = agent->engine(agent->context);
-	if (!engine) {
-		api_answer_problem(call->exchange, &no_engine, "this agent has no store for replicated resources", STR(""));
+	struct engine *engine = api_engine(agent, call->exchange);
+	if (!engine)
 		return;
-	}
 	engine_ask(
 		engine,
 		&(struct engine_question){

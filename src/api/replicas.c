@@ -12,7 +12,6 @@
 enum { LIST_DEFAULT = 100, WAIT_DEFAULT_S = 30, WAIT_MOST_S = 600 };
 
 static const struct api_refusal bad_request = {422, "bad-request", "The request cannot be followed"};
-static const struct api_refusal no_engine = {503, "store-failed", "Replicated resources are not available"};
 static const struct api_refusal no_replicant = {404, "no-such-replicant",
                                                 "This site knows no such replicated resource"};
 static const struct api_refusal no_operation = {404, "no-such-operation", "This site knows no such operation"};
@@ -318,7 +317,7 @@ static const struct api_refusal *why(const struct query *query, int code)
 	case ERR_NOT_FOUND: return replicant ? &no_replicant : &no_operation;
 	case ERR_CONFLICT: return &not_judged;
 	case ERR_LIMIT: return &too_many;
-	case ERR_UNAVAILABLE: return &no_engine;
+	case ERR_UNAVAILABLE: return &api_no_engine;
 	default: return &bad_request;
 	}
 }
@@ -363,20 +362,15 @@ static void done(void *context, const struct engine_reply *reply)
 static void dropped(void *context)
 {
 	struct query *query = context;
-	api_answer_problem(query->exchange, &no_engine, "the agent stops", STR(""));
+	api_answer_problem(query->exchange, &api_no_engine, "the agent stops", STR(""));
 	free(query);
 }
 
 static void ask(const struct api_agent *agent, const struct proxy_call *call, struct engine_question *question)
 {
-	struct engine *engine = agent->engine(agent->context);
-	if (!engine) {
-		api_answer_problem(
-			call->exchange, &no_engine,
-			"this agent has no store for replicated resources: its site is not part of a mesh, or the log says why",
-			STR(""));
+	struct engine *engine = api_engine(agent, call->exchange);
+	if (!engine)
 		return;
-	}
 	struct query *query = calloc(1, sizeof(*query));
 	CHECK(query);
 	*query = (struct query){call->exchange, question->kind, question->until != ENGINE_NOW};

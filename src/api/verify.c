@@ -11,7 +11,6 @@
 #include <stdlib.h>
 
 static const struct api_refusal bad_request = {422, "bad-request", "The request cannot be followed"};
-static const struct api_refusal no_engine = {503, "store-failed", "Replicated resources are not available"};
 static const struct api_refusal no_replicant = {404, "no-such-replicant",
                                                 "This site knows no such replicated resource"};
 static const struct api_refusal too_many = {503, "too-many-waiting", "Too many requests wait for something to happen"};
@@ -19,13 +18,11 @@ static const struct api_refusal too_many = {503, "too-many-waiting", "Too many r
 /* The engine, and the id in the path; NULL, and the call is answered. */
 static struct engine *begin(const struct api_agent *agent, const struct proxy_call *call, struct replica_id *id)
 {
-	struct engine *engine = agent->engine(agent->context);
+	struct engine *engine = api_engine(agent, call->exchange);
 	struct str text = api_segment(call->target, API_ID_SEGMENT);
 	struct buf detail = {0};
-	if (!engine) {
-		api_answer_problem(call->exchange, &no_engine, "this agent has no store for replicated resources", STR(""));
+	if (!engine)
 		return NULL;
-	}
 	if (replica_id_parse(text, id))
 		return engine;
 	buf_printf(&detail, TEXT_NAME_FMT " is no meta-id; they look like 01890a5d-ac96-774b-bcce-b302099a8057",
@@ -37,7 +34,7 @@ static struct engine *begin(const struct api_agent *agent, const struct proxy_ca
 
 static void dropped(void *context)
 {
-	api_answer_problem(context, &no_engine, "the agent stops", STR(""));
+	api_answer_problem(context, &api_no_engine, "the agent stops", STR(""));
 }
 
 static void put_text(struct buf *out, const char *name, struct str text)
@@ -179,7 +176,7 @@ static void answer(struct proxy_exchange *exchange, const struct engine_verified
 	if (verified->code) {
 		const struct api_refusal *why = verified->code == ERR_NOT_FOUND ? &no_replicant
 		                                : verified->code == ERR_LIMIT   ? &too_many
-		                                                                : &no_engine;
+		                                                                : &api_no_engine;
 		api_answer_problem(exchange, why, verified->text.at, STR(""));
 	} else {
 		put(&body, verified);
