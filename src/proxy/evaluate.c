@@ -128,6 +128,22 @@ static int refuse_plan(struct proxy_exchange *exchange, const struct scope_step 
 	return -1;
 }
 
+/* A service that calls another one cannot read answers side by side: it gets one, of its own site if that is among them. */
+static bool is_read_for_a_service(const struct proxy_exchange *exchange, const struct scope_step *root)
+{
+	const struct proxy_resource *resource = exchange->resource;
+	return exchange->inner && root->op == SCOPE_ALL_OF && proxy_is_gather(exchange, root) &&
+	       !(resource && resource->effect == GLUE_LIST);
+}
+
+static bool has_here(const struct scope_step *root)
+{
+	for (uint32_t i = 0; i < root->of_count; i++)
+		if (root->of[i]->site_index == PROXY_HERE)
+			return true;
+	return false;
+}
+
 /* What the plan asks for: one place, or several that may be tried. */
 int proxy_choose_place(struct proxy_exchange *exchange)
 {
@@ -136,6 +152,11 @@ int proxy_choose_place(struct proxy_exchange *exchange)
 	if (root->op == SCOPE_ONE) {
 		if (root->site_index != PROXY_HERE)
 			exchange->peer = proxy_peer_take(exchange->proxy, root->site_index);
+		return 0;
+	}
+	if (is_read_for_a_service(exchange, root)) {
+		if (!has_here(root))
+			proxy_trial_new(exchange, plan);
 		return 0;
 	}
 	if (root->op == SCOPE_ALL_OF && proxy_is_gather(exchange, root))

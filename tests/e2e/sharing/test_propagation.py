@@ -37,6 +37,14 @@ def test_follows_in_each_mode(carrying, scope, where):
     assert carrying.metric("Site1", UNATTRIBUTED) == before
 
 
+@pytest.mark.parametrize("scope, where", [("image: Site1 & Site2", ("Site1", "Site1")),
+                                          ("compute: Site2, image: Site1 & Site2", ("Site2", "Site2")),
+                                          ("image: Site3 & Site2", ("Site1", "Site3"))])
+def test_a_service_gets_one_answer(carrying, scope, where):
+    """It cannot read those of several sites side by side: its own site's, or the first of the scope."""
+    assert carrying.via(Scope=scope, **extra(carrying.mode)) == where
+
+
 def test_boots_from_another_site_in_each_mode(carrying):
     """Two inner calls, for the record and for the bytes, both to Site2."""
     answer = carrying.boot("Site1", "Site2", {"Scope": "image: Site2", **extra(carrying.mode)})
