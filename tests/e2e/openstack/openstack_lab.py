@@ -23,17 +23,22 @@ import subprocess
 import sys
 import tempfile
 
-for neighbour in (".", "wan"):
-    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / neighbour))
+import yaml
+
+for neighbour in ("tests/e2e", "tests/e2e/wan", "lab/openstack"):
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / neighbour))
 
 import wan_lab  # noqa: E402
+from oslib import configs, layout  # noqa: E402
 from wan_lab import CHEOPS, ROOT, Answer, wait_for  # noqa: E402, F401
 from wanlib.control import Control  # noqa: E402
 
 COMMANDS = ROOT / "lab" / "openstack"
 START_S = 1500  # packages to fetch and unpack, schemas to make, on a busy machine
 CLIENT_S = 240  # of one command of the client: it may wait for a time-out of an agent
-FRONTS = {"identity": 5000, "image": 9292, "compute": 8774, "placement": 8778, "network": 9696}
+FRONTS = layout.FRONTS
+NOVA = ("nova-conductor", "nova-scheduler", "nova-compute", "nova-api")  # its API at last: it is the one that is seen to be there
+LOG_LINES = 25  # of each file that grew while a test failed
 PORTS = {"keystone": 25000, "glance": 29292, "nova-api": 28774, "placement": 28778, "rabbitmq": 5672}  # of the services themselves
 PASSWORD = "secret"
 
@@ -65,14 +70,15 @@ class Run:
 class Lab(wan_lab.Lab):
     """Of two sites, unless told otherwise. Ready once it is made."""
 
-    def __init__(self, sites=2, carry="request-id"):
+    def __init__(self, sites=2):
         self.id = "t" + secrets.token_hex(4)
         self.started = []
         self.tokens = {}
+        self.marks = {}
         self.numbers = itertools.count(1)
         self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [COMMANDS / "up", str(sites), "--wan", "flat", "--attached", "--json", "--lab", self.id, "--carry", carry],
+            [COMMANDS / "up", str(sites), "--wan", "flat", "--attached", "--json", "--lab", self.id],
             env=wan_lab.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
             start_new_session=True)
         ready, _, _ = select.select([self.process.stdout], [], [], START_S)
@@ -186,6 +192,28 @@ class Lab(wan_lab.Lab):
             path.write_text(before, encoding="utf-8")
             self.restart_part(site, "keystone")
 
+    # ---- logs
+
+    def logs(self):
+        """What agents and services of all sites log (.log) and print (.out)."""
+        return [path for site in self.sites for folder in (self.path(site), self.path(site, "log"))
+                for path in sorted(folder.glob("*.log")) + sorted(folder.glob("*.out"))]
+
+    def mark_logs(self):
+        self.marks = {path: path.stat().st_size for path in self.logs()}
+
+    def logged_since_mark(self):
+        """[(title, the last lines)] of each that has grown."""
+        grown = []
+        for path in self.logs():
+            with open(path, "rb") as log:
+                log.seek(self.marks.get(path, 0))
+                lines = log.read().decode(errors="replace").splitlines()
+            if lines:
+                grown.append((f"{path.relative_to(self.folder)}: {len(lines)} lines since the test began",
+                              "\n".join(line[:500] for line in lines[-LOG_LINES:])))
+        return grown
+
     # ---- OpenStack
 
     def name(self, what):
@@ -240,6 +268,33 @@ class Lab(wan_lab.Lab):
                 self.ask(site, "compute", f"/v2.1/servers/{server['id']}", "DELETE", direct=True)
             wait_for(lambda site=site: not self.servers(site), f"the servers of {site} to be gone")
 
+    def delete_images(self):
+        """All, at all sites: a list of them is one page then."""
+        for site in self.sites:
+            while images := self.ask(site, "image", "/v2/images", direct=True).json["images"]:
+                for image in images:
+                    self.ask(site, "image", f"/v2/images/{image['id']}", "DELETE", direct=True)
+
+    @contextlib.contextmanager
+    def carried(self, carry, *sites):
+        """At these sites (all, if none is named) the scope follows Nova by this, as if `up --carry` had made them so."""
+        self.carry_by(carry, sites or self.sites)
+        try:
+            yield
+        finally:
+            self.carry_by(self.state["carry"], sites or self.sites)
+
+    def carry_by(self, carry, sites):
+        for site in sites:
+            made = layout.Site(site, self.sites.index(site) + 1, self.folder / site, self.state["sites"][site])
+            self.configure(site, services=yaml.safe_load(configs.agent(made, carry))["services"])
+            path, wanted = self.path(site, "etc", "nova", "nova.conf"), configs.nova(made, carry)
+            if path.read_text(encoding="utf-8") != wanted:
+                path.write_text(wanted, encoding="utf-8")
+                for change in (self.kill_part, self.start_part):
+                    for part in NOVA:
+                        change(site, part)
+
     @contextlib.contextmanager
     def apart(self, *pair):
         """Two sites cannot reach each other, for as long as this lasts; then until they see each other again."""
@@ -254,7 +309,9 @@ class Lab(wan_lab.Lab):
     # ---- processes
 
     def listens_on(self, site, part):
-        """Does it accept connections? The database server has no port but a socket."""
+        """Does it accept connections? The database server has no port but a socket; some of Nova's services have neither."""
+        if part in NOVA and part not in PORTS:
+            return wan_lab.process.is_alive(self.state["processes"][f"{site}/{part}"])
         if part == "mariadb":
             made, where = socket.socket(socket.AF_UNIX), str(self.path(site, "mariadb", "sock"))
         else:

@@ -1,12 +1,11 @@
-"""The scope follows Nova's calls by osprofiler, and by nothing else: a lab of its own, as `up --carry osprofiler` makes it. Nova is configured
-for that, and no line of it changed."""
+"""The scope follows Nova's calls by osprofiler, and by nothing else: Site1 is as `up --carry osprofiler` makes it. Nova is configured for that,
+and no line of it changed."""
 import base64
 import hashlib
 import hmac
 import json
 
 import follow
-import openstack_lab
 import pytest
 import yaml
 
@@ -14,15 +13,15 @@ KEYS = ("lab key", "a newer key")
 
 
 @pytest.fixture(scope="module")
-def profiled():
-    with openstack_lab.Lab(carry="osprofiler") as lab:
-        yield lab
+def profiled_sites(sites):
+    with sites.carried("osprofiler", "Site1"):
+        yield sites
 
 
-@pytest.fixture(autouse=True)
-def clean(profiled):
-    yield
-    profiled.delete_servers()
+@pytest.fixture
+def profiled(profiled_sites, lab):
+    assert profiled_sites is lab
+    return lab
 
 
 def trace(base_id, key):
@@ -31,10 +30,9 @@ def trace(base_id, key):
 
 
 def test_nothing_else_is_carried(profiled):
-    for site in profiled.sites:
-        services = yaml.safe_load(profiled.path(site, "agent.yaml").read_text(encoding="utf-8"))["services"]
-        assert {name: known["carry"] for name, known in services.items() if known["carry"]} == {
-            "compute": ["osprofiler:osprofiler.keys"]}
+    services = yaml.safe_load(profiled.path("Site1", "agent.yaml").read_text(encoding="utf-8"))["services"]
+    assert {name: known["carry"] for name, known in services.items() if known["carry"]} == {"compute": ["osprofiler:osprofiler.keys"]}
+    assert "[profiler]\nenabled = true" in profiled.path("Site1", "etc", "nova", "nova.conf").read_text(encoding="utf-8")
 
 
 def test_a_boot_with_an_image_of_another_site(profiled):

@@ -4,24 +4,9 @@ import contextlib
 
 import follow
 import pytest
-import yaml
 from follow import MIXED
 
-BY_TOKEN = ["append:X-Auth-Token", "append:X-Subject-Token"]
 ID = "req-0123abcd-0123-4123-8123-0123456789ab"
-
-
-@contextlib.contextmanager
-def carried(lab, ways):
-    """All agents carry the scope like this, for as long as it lasts."""
-    before = {site: yaml.safe_load(lab.path(site, "agent.yaml").read_text(encoding="utf-8"))["services"] for site in lab.sites}
-    for site, services in before.items():
-        lab.configure(site, services={**services, "compute": {**services["compute"], "carry": ways}})
-    try:
-        yield
-    finally:
-        for site, services in before.items():
-            lab.configure(site, services=services)
 
 
 def image_logged(lab, site, image):
@@ -32,7 +17,7 @@ def image_logged(lab, site, image):
 def test_by_the_token(lab):
     """Nova asks Keystone about the longer token: that agent takes the scope off, as those of other services do."""
     image = lab.make_image("Site2")
-    with carried(lab, BY_TOKEN):
+    with lab.carried("token"):
         name = lab.name("vm")
         assert lab.boot("Site1", image, MIXED, name).status == 202
         assert lab.wait_active("Site1", name)["image"]["id"] == image
@@ -52,7 +37,7 @@ def test_an_id_of_the_client_s_own(lab):
 
 @pytest.mark.parametrize("way", ["request id", "token"])
 def test_calls_after_the_answer(lab, way):
-    with carried(lab, BY_TOKEN) if way == "token" else contextlib.nullcontext():
+    with lab.carried("token") if way == "token" else contextlib.nullcontext():
         follow.shelve_and_unshelve(lab)
 
 

@@ -225,6 +225,7 @@ def test_one_list_of_two_sites(lab):
 
 
 def test_lists_of_images(lab):
+    lab.delete_images()
     names = {site: lab.name("image") for site in lab.sites}
     for site, name in names.items():
         lab.make_image(site, name)

@@ -243,7 +243,7 @@ class Lab:
         """Starts the agent, after kill() or for the first time; returns once it answers. `variables`: its environment."""
         with open(self.path(site, "agent.log"), "ab") as log:
             child = self.popen(site, [str(program or CHEOPS), "agent", "-c", self.path(site, "agent.yaml")], stdout=log,
-                               stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
+                               stderr=log, stdin=subprocess.DEVNULL, start_new_session=True, cwd=self.path(site),
                                env={**agents_of_lab.environment(), **variables})
         self.state["processes"][f"{site}/agent"] = process.describe(child.pid)
 
