@@ -15,7 +15,7 @@ build: ## build/cheops, after installing the Debian packages it needs (this is w
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.* ## \(.*\)/\1\t\2/p' Makefile | expand -t 16
 
-test: ## everything: tidy, unit tests, sanitizers, fuzzing corpora, end to end
+test: ## everything: tidy, unit tests, sanitizers, fuzzing corpora, end to end; OpenStack where it fits (CHEOPS_NO_OPENSTACK=1: not)
 	@scripts/deps test
 	@scripts/test
 
