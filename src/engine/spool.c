@@ -13,7 +13,8 @@
  *
  * What goes wrong:
  *   the disk is full, or refuses     the state is FAILED, with why; the file is removed
- *   the owner gives up               engine_spool_drop(): the file is removed, unless it is one of a transfer, which goes on later
+ *   the owner gives up               engine_spool_drop(): the file is removed, unless it is one of a transfer, which goes on later with
+ *                                    what has come
  *   the process dies                 at the next start the file is removed; that of a transfer that is still wanted, taken up
  *                                    again: its bytes are read once, for the hash
  *
@@ -81,10 +82,17 @@ static void spool_free(struct engine_spool *spool)
 	free(spool);
 }
 
+/* Nothing has come of a transfer. Its file may have been made after the engine removed what there was of it: nobody else would. */
+static bool is_empty(const struct engine_spool *spool)
+{
+	struct stat about;
+	return fstat(spool->fd, &about) == 0 && about.st_size == 0;
+}
+
 /* The owner wants nothing of it any more. */
 static void dispose(struct engine_spool *spool)
 {
-	if (!spool->resumes && !spool->only_hash && spool->opened)
+	if (!spool->only_hash && spool->opened && (!spool->resumes || is_empty(spool)))
 		unlinkat(spool->engine->blobs, spool->name, 0);
 	spool_free(spool);
 }
