@@ -30,17 +30,22 @@ for neighbour in ("tests/e2e", "tests/e2e/wan", "lab/openstack"):
 
 import wan_lab  # noqa: E402
 from oslib import configs, layout  # noqa: E402
-from wan_lab import CHEOPS, ROOT, Answer, wait_for  # noqa: E402, F401
+from wan_lab import CHEOPS, ROOT, Answer  # noqa: E402, F401
 from wanlib.control import Control  # noqa: E402
 
 COMMANDS = ROOT / "lab" / "openstack"
 START_S = 1500  # packages to fetch and unpack, schemas to make, on a busy machine
-CLIENT_S = 240  # of one command of the client: it may wait for a time-out of an agent
+BOUND_S = 240  # of what services do, and of one command of the client: it may wait for a time-out of an agent
 FRONTS = layout.FRONTS
 NOVA = ("nova-conductor", "nova-scheduler", "nova-compute", "nova-api")  # its API at last: it is the one that is seen to be there
 LOG_LINES = 25  # of each file that grew while a test failed
 PORTS = {"keystone": 25000, "glance": 29292, "nova-api": 28774, "placement": 28778, "rabbitmq": 5672}  # of the services themselves
 PASSWORD = "secret"
+
+
+def wait_for(condition, what):
+    """As in the WAN lab, but longer, and looking less often: services have to work for each answer."""
+    return wan_lab.wait_for(condition, what, BOUND_S, 0.15)
 
 
 class Run:
@@ -125,7 +130,7 @@ class Lab(wan_lab.Lab):
     def openstack(self, site, words, scope=None, env=None, **options):
         command, plain = self.command(site, words, scope, **options)
         run = subprocess.run(command, env={**plain, **(env or {})}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                             timeout=CLIENT_S, check=False)
+                             timeout=BOUND_S, check=False)
         return Run(run)
 
     def all_at_once(self, wanted):
@@ -137,7 +142,7 @@ class Lab(wan_lab.Lab):
                                             stderr=subprocess.PIPE, text=True))
         given = []
         for child in running:
-            out, err = child.communicate(timeout=CLIENT_S)
+            out, err = child.communicate(timeout=BOUND_S)
             given.append(Run(subprocess.CompletedProcess([], child.returncode, out, err)))
         return given
 
@@ -155,7 +160,7 @@ class Lab(wan_lab.Lab):
         return self.tokens[site, user]
 
     def ask(self, site, service, path, method="GET", headers=None, body=None, scope=None, token="admin", direct=False,
-            timeout_s=wan_lab.BOUND_S):
+            timeout_s=BOUND_S):
         """A request from that site, to the front of its agent; `direct`: past it, as if there were none. "api" is the agent's
         own. `token`: of which user; None: without."""
         front = (self.address(site), FRONTS[service]) if service != "api" else ("127.0.0.1", wan_lab.API_PORT)

@@ -2,7 +2,7 @@
 import subprocess
 
 import pytest
-from openstack_lab import CLIENT_S, wait_for
+from openstack_lab import BOUND_S, wait_for
 from test_replication import BOTH, create, image, settled, wait_active
 
 SERVERS_AT_BOTH = "{compute: Site1 & Site2}"
@@ -69,7 +69,7 @@ def test_a_part_is_killed_while_the_user_uploads(lab, part):
     made = wait_for(lambda: named(lab, "Site1", name), "the record of the image")[0]
     with lab.without("Site1", part):
         pass
-    client.communicate(timeout=CLIENT_S)
+    client.communicate(timeout=BOUND_S)
     settled(lab, made)
     for site in lab.sites:
         there = wait_for(lambda site=site: image(lab, site, made), f"the record at {site}")

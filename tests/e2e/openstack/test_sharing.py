@@ -7,7 +7,7 @@ import re
 import subprocess
 
 import pytest
-from openstack_lab import CHEOPS, CLIENT_S
+from openstack_lab import BOUND_S, CHEOPS
 
 LOCAL = "{compute: Site1, image: Site1}"
 MIXED = "{compute: Site1, image: Site2}"
@@ -242,7 +242,7 @@ def test_cheops_openstack(lab):
     words, env = lab.command("Site1", create(image, name), plugin=False)
     at = words.index("openstack")
     words[at:at + 1] = [str(CHEOPS), "openstack", "--scope", MIXED]
-    run = subprocess.run(words, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=CLIENT_S)
+    run = subprocess.run(words, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=BOUND_S)
     assert run.returncode == 0 and json.loads(run.stdout)["image"] == f"{image} ({there})", run
 
 

@@ -50,14 +50,14 @@ def environment():
     return made
 
 
-def wait_for(condition, what):
+def wait_for(condition, what, bound_s=BOUND_S, pause_s=0.01):
     """Looks again and again, for a bounded time, until the condition gives something that is true, and returns that.
     `what` may be a function, which is asked in the end."""
-    until = time.monotonic() + BOUND_S
+    until = time.monotonic() + bound_s
     pause = threading.Event()
     while not (found := condition()):
         assert time.monotonic() < until, f"waited in vain for {what() if callable(what) else what}"
-        pause.wait(0.01)
+        pause.wait(pause_s)
     return found
 
 
