@@ -170,6 +170,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct glue_gather_options options = {.sites_count = SITES,
 	                                      .list = str_of(lists[which]),
 	                                      .next = STR("/n/x"),
+	                                      .one_page = data[0] & 0x20,
 	                                      .names = data[0] & 0x80 ? names : NULL};
 	struct glue_gather *gather = glue_gather_new(&options, NULL);
 	struct buf out = {0};

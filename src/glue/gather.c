@@ -309,14 +309,14 @@ static void element_begins(struct gather_source *source)
 		glue_json_leave(json, source->element_depth);
 }
 
-static bool is_shape(const struct glue_gather *gather, const struct gather_source *source)
+bool gather_is_shape(const struct glue_gather *gather, const struct gather_source *source)
 {
 	return gather->begun && !source->trial && source == &gather->sources[gather->shape];
 }
 
 static void list_ends(struct glue_gather *gather, struct gather_source *source)
 {
-	if (is_shape(gather, source)) {
+	if (gather_is_shape(gather, source)) {
 		buf_put(&gather->after, buf_str(&source->part));
 		buf_put(&gather->after, str_make(source->from, (size_t)(source->json.at - source->from)));
 	}
@@ -376,20 +376,12 @@ static void keep(struct glue_gather *gather, struct gather_source *source)
 	struct str rest = str_make(source->from, length);
 	if (source->stage == GATHER_LEADING && source->awaited == GATHER_LIST_LITERAL)
 		return;
-	if (source->stage == GATHER_LEADING) {
-		gather_keep_before(source, source->json.end);
-	} else if (source->stage == GATHER_BEHIND) {
-		if (!is_shape(gather, source))
-			return;
-		if (gather->after.length + length > LIMIT_GATHER_AROUND_BYTES)
-			gather_fail_long(source, "what stands behind the array", LIMIT_GATHER_AROUND_BYTES);
-		else
-			buf_put(&gather->after, rest);
-	} else if (source->part.length + length > LIMIT_GATHER_ELEMENT_BYTES) {
+	if (source->stage == GATHER_LEADING || source->stage == GATHER_BEHIND)
+		gather_keep_around(gather, source, source->json.end);
+	else if (source->part.length + length > LIMIT_GATHER_ELEMENT_BYTES)
 		gather_fail_long(source, "an element of the list", LIMIT_GATHER_ELEMENT_BYTES);
-	} else {
+	else
 		buf_put(&source->part, rest);
-	}
 }
 
 static void scan(struct glue_gather *gather, struct gather_source *source, struct buf *out)

@@ -80,6 +80,7 @@ struct glue_gather_options {
 	uint32_t sites_count;
 	struct str list; /* JSON pointer to the array; "": the text is it */
 	struct str next; /* to what says that there is another page; "": nothing does */
+	bool one_page;   /* the shape's own next page is none of what is put together: the text leads to none */
 	const struct str
 		*names; /* of the sites, to be put into each element as "cheops-site"; NULL: they are not. Not copied */
 	bool alike; /* objects that are the same at two sites, byte by byte, are shown once; not with names */

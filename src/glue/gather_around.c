@@ -36,16 +36,26 @@ static const struct glue_places_node *node_of_value(struct glue_gather *gather, 
 	return node;
 }
 
-/* What comes before it, as far as it is in this piece. */
-void gather_keep_before(struct gather_source *source, const char *end)
+static void put_around(struct glue_gather *gather, struct gather_source *source, struct str bytes)
 {
-	size_t length = (size_t)(end - source->from);
-	if (source->before.length + length > LIMIT_GATHER_AROUND_BYTES) {
-		gather_fail_long(source, "what stands before the array", LIMIT_GATHER_AROUND_BYTES);
+	bool is_before = source->stage == GATHER_LEADING;
+	struct buf *kept = is_before ? &source->before : &gather->after;
+	if (!is_before && !gather_is_shape(gather, source))
 		return;
-	}
-	if (!source->trial)
-		buf_put(&source->before, str_make(source->from, length));
+	if (kept->length + bytes.length > LIMIT_GATHER_AROUND_BYTES)
+		gather_fail_long(source, is_before ? "what stands before the array" : "what stands behind the array",
+		                 LIMIT_GATHER_AROUND_BYTES);
+	else if (!source->trial)
+		buf_put(kept, bytes);
+}
+
+/* What comes before the array, or behind it, as far as it is in this piece; but for the way to another page, where that is hidden. */
+void gather_keep_around(struct glue_gather *gather, struct gather_source *source, const char *end)
+{
+	bool is_next = source->awaited == GATHER_NEXT_SCALAR || source->awaited == GATHER_NEXT_INSIDE ||
+	               source->awaited == GATHER_NEXT_CLOSE;
+	if (!is_next || !gather->options.one_page)
+		put_around(gather, source, str_make(source->from, (size_t)(end - source->from)));
 	source->from = end;
 }
 
@@ -68,14 +78,14 @@ static void found(struct gather_source *source, enum gather_stage stage, uint32_
 	source->from = source->json.at;
 }
 
-static void list_value(struct gather_source *source)
+static void list_value(struct glue_gather *gather, struct gather_source *source)
 {
 	struct glue_json *json = &source->json;
 	if (json->kind != GLUE_JSON_ARRAY && json->kind != GLUE_JSON_LITERAL) {
 		gather_fail_list(source);
 		return;
 	}
-	gather_keep_before(source, json->token_from);
+	gather_keep_around(gather, source, json->token_from);
 	if (source->stage == GATHER_FAILED)
 		return;
 	if (json->kind == GLUE_JSON_LITERAL) {
@@ -92,8 +102,9 @@ static void value(struct glue_gather *gather, struct gather_source *source)
 	bool is_container = json->kind == GLUE_JSON_OBJECT || json->kind == GLUE_JSON_ARRAY;
 	const struct glue_places_node *node = node_of_value(gather, source);
 	if (source->stage == GATHER_LEADING && node == gather->path[gather->path_count - 1]) {
-		list_value(source);
+		list_value(gather, source);
 	} else if (node && node == gather->next) {
+		gather_keep_around(gather, source, is_container ? json->at : json->token_from);
 		source->awaited = is_container ? GATHER_NEXT_INSIDE : GATHER_NEXT_SCALAR;
 		source->awaited_depth = json->depth;
 	} else if (node && is_container && node->leads_on) {
@@ -107,7 +118,7 @@ static void value(struct glue_gather *gather, struct gather_source *source)
 	}
 }
 
-static void scalar(struct gather_source *source)
+static void scalar(struct glue_gather *gather, struct gather_source *source)
 {
 	const struct glue_json *json = &source->json;
 	struct str token = json->token;
@@ -117,6 +128,10 @@ static void scalar(struct gather_source *source)
 		bool none = str_equal(token, STR("null")) || str_equal(token, STR("false")) || str_equal(token, STR("0")) ||
 		            str_equal(token, STR("\"\""));
 		source->more |= json->overlong || !none;
+		if (gather->options.one_page) {
+			put_around(gather, source, json->overlong || !none ? STR("null") : token);
+			source->from = json->at;
+		}
 	} else if (awaited == GATHER_LIST_LITERAL && str_equal(token, STR("null"))) {
 		source->null = true;
 		found(source, GATHER_BEHIND, json->depth);
@@ -126,10 +141,12 @@ static void scalar(struct gather_source *source)
 }
 
 /* Something inside what says whether there is another page. */
-static void in_next(struct gather_source *source, enum glue_json_event event)
+static void in_next(struct glue_gather *gather, struct gather_source *source, enum glue_json_event event)
 {
 	if (event == GLUE_JSON_CLOSE) {
 		source->awaited = GATHER_NOTHING;
+		if (gather->options.one_page)
+			source->from = source->json.at - 1; /* its bracket */
 		return;
 	}
 	source->more = true;
@@ -140,13 +157,13 @@ static void in_next(struct gather_source *source, enum glue_json_event event)
 void gather_outside(struct glue_gather *gather, struct gather_source *source, enum glue_json_event event)
 {
 	if (source->awaited == GATHER_NEXT_INSIDE || source->awaited == GATHER_NEXT_CLOSE)
-		in_next(source, event);
+		in_next(gather, source, event);
 	else if (event == GLUE_JSON_KEY)
 		key(gather, source);
 	else if (event == GLUE_JSON_VALUE)
 		value(gather, source);
 	else if (event == GLUE_JSON_SCALAR)
-		scalar(source);
+		scalar(gather, source);
 	else
 		source->depth--;
 }

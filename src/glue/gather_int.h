@@ -157,6 +157,8 @@ void gather_fail_list(struct gather_source *source);
 
 void gather_outside(struct glue_gather *gather, struct gather_source *source, enum glue_json_event event);
 /* What comes before it, as far as it is in this piece. */
-void gather_keep_before(struct gather_source *source, const char *end);
+void gather_keep_around(struct glue_gather *gather, struct gather_source *source, const char *end);
+/* Is it its text that the elements of all are put into? */
+bool gather_is_shape(const struct glue_gather *gather, const struct gather_source *source);
 
 #endif

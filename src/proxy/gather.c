@@ -186,7 +186,23 @@ static struct str value_of(struct proxy_exchange *exchange, const struct http_he
 	return field ? copy(exchange, http_field_value(head, field)) : STR("");
 }
 
-/* Of the first site's fields, those that are true of the whole as well. */
+/* RFC 8288: a link to the next page. */
+static bool is_link_on(const struct http_head *head, const struct http_field *field)
+{
+	struct str value = http_field_value(head, field);
+	return str_equal_nocase(http_field_name(head, field), STR("link")) && value.length > 0 &&
+	       (memmem(value.at, value.length, "rel=\"next\"", 10) || memmem(value.at, value.length, "rel=next", 8));
+}
+
+static bool links_on(const struct http_head *head)
+{
+	bool found = false;
+	for (uint32_t i = 0; i < head->fields_count; i++)
+		found |= is_link_on(head, &head->fields[i]);
+	return found;
+}
+
+/* Of the first site's fields, those that are true of the whole as well. Its next page is none of the whole, unless it is this site that is read. */
 static struct str keep_fields(struct proxy_exchange *exchange, struct http_head *head)
 {
 	static const struct str untrue[] = {
@@ -203,6 +219,8 @@ static struct str keep_fields(struct proxy_exchange *exchange, struct http_head 
 	for (size_t i = 0; i < sizeof(untrue) / sizeof(untrue[0]); i++)
 		for (struct http_field *field; (field = http_find_named(head, untrue[i])) != NULL;)
 			field->dropped = true;
+	for (uint32_t i = 0; i < head->fields_count; i++)
+		head->fields[i].dropped |= !exchange->trial->gather->ours && is_link_on(head, &head->fields[i]);
 	http_put_fields(&fields, head);
 	struct str kept = copy(exchange, buf_str(&fields));
 	buf_free(&fields);
@@ -210,19 +228,6 @@ static struct str keep_fields(struct proxy_exchange *exchange, struct http_head 
 	for (uint32_t i = 0; i < head->fields_count; i++)
 		head->fields[i].dropped = false;
 	return kept;
-}
-
-/* RFC 8288: a link to the next page. */
-static bool links_on(const struct http_head *head)
-{
-	bool found = false;
-	for (uint32_t i = 0; i < head->fields_count; i++) {
-		struct str value = http_field_value(head, &head->fields[i]);
-		if (!str_equal_nocase(http_field_name(head, &head->fields[i]), STR("link")) || value.length == 0)
-			continue;
-		found |= memmem(value.at, value.length, "rel=\"next\"", 10) || memmem(value.at, value.length, "rel=next", 8);
-	}
-	return found;
 }
 
 static uint32_t number_of(const struct proxy_gather *gather, const struct proxy_candidate *candidate)
@@ -460,6 +465,7 @@ static void make_merger(struct proxy_exchange *exchange)
 	struct glue_gather_options options = {.sites_count = gather->count,
 	                                      .list = about.list,
 	                                      .next = about.next,
+	                                      .one_page = !gather->ours,
 	                                      .names = gather->shows_sites ? gather->names : NULL,
 	                                      .alike = glue_type_alike(exchange->resource->match.type),
 	                                      .hash_key = exchange->proxy->shared->hash_key};

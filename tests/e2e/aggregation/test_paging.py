@@ -31,6 +31,17 @@ def test_a_site_with_more_pages_says_so(cloud):
     assert answer.names == ["one", "two"] and answer.partial == '"Site2";reason=more-pages'
 
 
+def test_the_next_page_of_one_is_none_of_both(cloud):
+    """A client that follows it would ask both for a page, and be refused."""
+    cloud.say(Site1=json.dumps({"next": "/v2/images?marker=x", "images": [{"name": "one"}]}).encode(), Site2=lists_lab.images("two"))
+    answer = cloud.get("/v2/images", scope="Site1 & Site2")
+    assert answer.names == ["one", "two"] and answer.partial == '"Site1";reason=more-pages'
+    assert answer.json["next"] is None
+    assert cloud.get("/v2/images", scope="Site1").json["next"] == "/v2/images?marker=x"  # of one site it is the site's affair
+
+
 def test_a_link_to_the_next_page_counts(cloud):
     cloud.say(Site1=(200, {"Link": '</v2/images?page=2>; rel="next"'}, lists_lab.images("one")), Site2=lists_lab.images("two"))
-    assert cloud.get("/v2/images", scope="Site1 & Site2").partial == '"Site1";reason=more-pages'
+    answer = cloud.get("/v2/images", scope="Site1 & Site2")
+    assert answer.partial == '"Site1";reason=more-pages' and "link" not in answer.headers
+    assert "link" in cloud.get("/v2/images", scope="Site1").headers

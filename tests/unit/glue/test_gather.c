@@ -20,6 +20,7 @@ struct scene {
 	const char *expected;  /* NULL: nothing at all */
 	const char *faults[3]; /* by name; NULL: ok */
 	const char *next;      /* pointer */
+	bool one_page;
 	bool alike;
 	bool names, cut[3], more[3]; /* cut: the connection breaks off behind the text */
 };
@@ -51,6 +52,7 @@ static bool gather(const struct scene *scene, size_t first, size_t piece, struct
 	struct glue_gather_options options = {.sites_count = 3,
 	                                      .list = str_of(scene->list),
 	                                      .next = str_of(scene->next ? scene->next : ""),
+	                                      .one_page = scene->one_page,
 	                                      .alike = scene->alike,
 	                                      .names = scene->names ? site_names : NULL};
 	struct glue_gather *gather = glue_gather_new(&options, NULL);
@@ -153,6 +155,36 @@ static const struct scene scenes[] = {
      .expected = "{\"m\":{\"c\":null},\"l\":[]}",
      .next = "/m/c",
      .more = {false, false, true}},
+	/* pages, of which the first is all that is shown: before the array and behind it */
+	{.list = "/l",
+     .texts = {"{\"next\" : \"/p2\" ,\"l\":[1]}", "{\"l\":[2],\"next\":\"\"}", "{\"l\":[3],\"next\":[{}]}"},
+     .expected = "{\"next\" : null ,\"l\":[1,2,3]}",
+     .next = "/next",
+     .one_page = true,
+     .more = {true, false, true}},
+	{.list = "/l",
+     .texts = {"{\"l\":[1],\"next\":[ {\"rel\":\"next\"}, [] ],\"z\":[1]}", "{\"l\":[2]}", "{\"next\":7,\"l\":[3]}"},
+     .expected = "{\"l\":[1,2,3],\"next\":[],\"z\":[1]}",
+     .next = "/next",
+     .one_page = true,
+     .more = {true, false, true}},
+	{.list = "/l",
+     .texts = {"{\"m\":{\"c\":{\"a\":[1]},\"d\":2},\"l\":[1]}", "{\"l\":[2]}", "{\"l\":[3]}"},
+     .expected = "{\"m\":{\"c\":{},\"d\":2},\"l\":[1,2,3]}",
+     .next = "/m/c",
+     .one_page = true,
+     .more = {true, false, false}},
+	{.list = "/l",
+     .texts = {"{\"l\":null,\"c\":12}", "{\"l\":[2]}", "{\"l\":[]}"},
+     .expected = "{\"l\":[2],\"c\":null}",
+     .next = "/c",
+     .one_page = true,
+     .more = {true, false, false}},
+	{.list = "/l",
+     .texts = {"{\"l\":[],\"c\":\"\"}", "{\"l\":[]}", "{\"l\":[]}"},
+     .expected = "{\"l\":[],\"c\":\"\"}",
+     .next = "/c",
+     .one_page = true},
 	/* no list there */
 	{.list = "/l",
      .texts = {"{\"k\":[1]}", "{\"l\":[2]}", "{\"l\":{}}"},
