@@ -59,13 +59,15 @@ def environment():
 
 
 def broker_environment(site):
+    """RABBITMQ_ALLOW_INPUT, though there is none: the script becomes the broker then, and does not wait for it as another process, which
+    would outlive a script that is killed."""
     folder = site.folder / "rabbitmq"
     return {
-        "HOME": str(folder), "RABBITMQ_NODENAME": f"{site.name.lower()}@localhost",
+        "HOME": str(folder), "RABBITMQ_ALLOW_INPUT": "1", "RABBITMQ_NODENAME": f"{site.name.lower()}@localhost",
         "RABBITMQ_CONFIG_FILE": f"{folder}/rabbitmq.conf", "RABBITMQ_MNESIA_BASE": f"{folder}/mnesia",
         "RABBITMQ_LOG_BASE": f"{folder}/log", "RABBITMQ_ENABLED_PLUGINS_FILE": f"{folder}/enabled_plugins",
         "RABBITMQ_PID_FILE": f"{folder}/pid", "RABBITMQ_CONF_ENV_FILE": os.devnull,
         "RABBITMQ_DIST_PORT": str(site.dist_port()), "RABBITMQ_NODE_PORT": str(BROKER_PORT),
         "ERL_EPMD_PORT": str(site.epmd_port()), "ERL_EPMD_ADDRESS": "127.0.0.1",
         "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS":
-            "-kernel inet_dist_use_interface {127,0,0,1} +sbwt none +sbwtdcpu none +sbwtdio none"}
+            "-noinput -kernel inet_dist_use_interface {127,0,0,1} +sbwt none +sbwtdcpu none +sbwtdio none"}

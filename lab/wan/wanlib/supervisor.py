@@ -1,6 +1,6 @@
 """The process that holds a lab together.
 
-  1. takes the lab's lock, and removes what labs that died have left behind
+  1. removes what labs that died have left behind, and takes the lab's lock
   2. makes the namespaces, starts the switch, tells it the matrix
   3. starts agents and services, if they are wanted
   4. writes the state file, says that all is ready, and waits: for a signal, or for the end of its standard input
@@ -36,6 +36,7 @@ def address_of(number):
 class Supervisor:
     def __init__(self, options):
         self.options = options
+        place.sweep(options.dir)  # before the lock is ours: what is left over may be of a lab of this name
         self.lock = place.take_new(options.lab)
         self.id = self.lock.lab
         self.folder = options.dir.absolute() / self.id
@@ -53,7 +54,6 @@ class Supervisor:
     # ---- start
 
     def start(self):
-        place.sweep(self.options.dir)
         for step in (self.make_folder, self.make_namespaces, self.start_switch, self.set_rules, self.start_agents):
             self.check()
             step()

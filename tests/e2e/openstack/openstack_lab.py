@@ -17,7 +17,6 @@ import re
 import secrets
 import select
 import shlex
-import signal
 import socket
 import subprocess
 import sys
@@ -329,18 +328,9 @@ class Lab(wan_lab.Lab):
         finally:
             made.close()
 
-    def broker(self, site):
-        """The pid of the broker itself: what the lab has started is a script that waits for it."""
-        wrapper = self.state["processes"][f"{site}/rabbitmq"]["pid"]
-        below = pathlib.Path(f"/proc/{wrapper}/task/{wrapper}/children").read_text(encoding="ascii").split()
-        return next(int(pid) for pid in below if pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="ascii") == "beam.smp\n")
-
     def kill_part(self, site, part):
         """A service of a site, and until the processes that it had started have noticed: they have its port."""
-        if part == "rabbitmq":
-            os.kill(self.broker(site), signal.SIGKILL)
-        else:
-            self.kill(site, part)
+        self.kill(site, part)
         wait_for(lambda: not self.listens_on(site, part), f"what {part} of {site} had started to end")
 
     def start_part(self, site, part):

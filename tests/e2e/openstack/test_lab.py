@@ -1,9 +1,10 @@
 """The lab itself: it says what is wrong, is left as it is when it is there, and leaves nothing behind."""
 import json
 import os
+import pathlib
 import subprocess
 
-from openstack_lab import COMMANDS
+from openstack_lab import COMMANDS, wait_for
 from wanlib import process
 
 
@@ -45,13 +46,44 @@ def test_usage():
     assert refused.returncode == 1 and "no lab nolab runs" in refused.stderr, refused
 
 
+def fake(tmp_path, agent):
+    """A cheops whose agents do this."""
+    made = tmp_path / "cheops"
+    made.write_text(f"#!/bin/sh\nif [ $1 = agent ]; then {agent}; fi\n")
+    made.chmod(0o755)
+    return made
+
+
 def test_a_process_that_fails_is_named(tmp_path, sites):
     """Here the agents, which are no agents; all that was started before is ended."""
-    fake = tmp_path / "cheops"
-    fake.write_text("#!/bin/sh\nif [ $1 = agent ]; then echo the reason; exit 3; fi\n")
-    fake.chmod(0o755)
-    failed = run("up", 1, "--lab", "tfail", "--cheops", fake)
+    failed = run("up", 1, "--lab", "tfail", "--cheops", fake(tmp_path, "echo the reason; exit 3"))
     assert failed.returncode == 1, failed
     assert "agent of Site1 ended, with status 3" in failed.stderr and "the reason" in failed.stderr, failed
     assert not (sites.folder.parent / "tfail").exists()
     assert run("down", "--lab", "tfail").stderr == "no lab runs, and nothing is left over\n"
+
+
+def at_work_in(folder):
+    """Names of the processes that are."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if os.readlink(path / "cwd").startswith(str(folder)):
+                found.append((path / "comm").read_text(encoding="utf-8").strip())
+        except OSError:  # it has ended
+            pass
+    return found
+
+
+def test_a_lab_that_is_killed_leaves_nothing(tmp_path, sites):
+    """Its processes end with it, the broker as well; the next one of its name begins anew."""
+    folder = sites.folder.parent / "tkill"
+    with subprocess.Popen([COMMANDS / "up", "1", "--lab", "tkill", "--attached", "--cheops", fake(tmp_path, "sleep 1000")],
+                          stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) as killed:
+        wait_for(lambda: {"beam.smp", "mariadbd", "cheops"} <= set(at_work_in(folder)), "the lab to begin")
+        killed.kill()
+    wait_for(lambda: not at_work_in(folder), lambda: f"these to end: {at_work_in(folder)}")
+    assert folder.exists()
+    failed = run("up", 1, "--lab", "tkill", "--cheops", fake(tmp_path, "exit 3"))
+    assert "agent of Site1 ended, with status 3" in failed.stderr, failed
+    assert not folder.exists()
