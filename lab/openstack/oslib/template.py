@@ -11,6 +11,8 @@ import pathlib
 import shutil
 import socket
 import subprocess
+import threading
+import time
 
 from wanlib import place
 from wanlib.errors import LabError
@@ -20,6 +22,7 @@ from .layout import AGENT, DATABASES, FRONTS, PASSWORD, PLACEHOLDER, REGION, Sit
 
 PACKAGES = ("keystone", "glance-api", "placement-api", "nova-api", "mariadb-server-core")
 SOURCES = ("configs.py", "commands.py", "layout.py", "template.py")
+LOCK_S = 600
 USERS = ("glance", "nova", "placement", AGENT)
 CELL = "{scheme}://{username}:{password}@{hostname}/%s?{query}"  # Nova fills this in from each site's configuration
 CELL_BROKER = "{scheme}://{username}:{password}@{hostname}:{port}/"
@@ -36,18 +39,33 @@ def get(lab):
     """The folder of the template; made, where there is none of this version."""
     folder = lab.options.dir.absolute() / "template"
     stamp = folder / "version"
-    if stamp.exists() and stamp.read_text(encoding="utf-8") == version():
+
+    def is_there():
+        return stamp.exists() and stamp.read_text(encoding="utf-8") == version()
+
+    if is_there():
         return folder
-    lock = place.take("osTemplate")
-    if lock is None:
-        raise LabError("another lab of OpenStack is being made for the first time; try again when that is up")
+    lock = take_lock(lab)
     try:
-        shutil.rmtree(folder, ignore_errors=True)
-        Template(lab, folder).make()
-        stamp.write_text(version(), encoding="utf-8")
+        if not is_there():  # another lab may have made it meanwhile
+            shutil.rmtree(folder, ignore_errors=True)
+            Template(lab, folder).make()
+            stamp.write_text(version(), encoding="utf-8")
     finally:
         lock.release()
     return folder
+
+
+def take_lock(lab):
+    """One is made at a time."""
+    until = time.monotonic() + LOCK_S
+    pause = threading.Event()
+    while (lock := place.take("osTemplate")) is None:
+        lab.check()
+        if time.monotonic() > until:
+            raise LabError(f"another lab of OpenStack has been making its template for more than {LOCK_S} s")
+        pause.wait(0.5)
+    return lock
 
 
 class Template:

@@ -78,9 +78,9 @@ def at_work_in(folder):
 def test_a_lab_that_is_killed_leaves_nothing(tmp_path, sites):
     """Its processes end with it, the broker as well; the next one of its name begins anew."""
     folder = sites.folder.parent / "tkill"
-    with subprocess.Popen([COMMANDS / "up", "1", "--lab", "tkill", "--attached", "--cheops", fake(tmp_path, "sleep 1000")],
+    with subprocess.Popen([COMMANDS / "up", "1", "--lab", "tkill", "--attached", "--cheops", fake(tmp_path, "exec sleep 1000")],
                           stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) as killed:
-        wait_for(lambda: {"beam.smp", "mariadbd", "cheops"} <= set(at_work_in(folder)), "the lab to begin")
+        wait_for(lambda: {"beam.smp", "mariadbd", "sleep"} <= set(at_work_in(folder)), "the lab to begin")
         killed.kill()
     wait_for(lambda: not at_work_in(folder), lambda: f"these to end: {at_work_in(folder)}")
     assert folder.exists()
