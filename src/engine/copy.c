@@ -121,7 +121,7 @@ static void find_parts(struct copying *copying, const struct glue_operation *rea
 static int make_comparable(struct copying *copying, struct str body, struct err *err)
 {
 	const struct glue_operation *read = engine_operation_of(copying->match.type, GLUE_READ);
-	struct engine_to_meta to = {copying->engine, copying->own};
+	struct engine_to_meta to = {copying->engine, copying->own, copying->setup->about.glue};
 	struct glue_replacer meta = engine_to_meta(&to);
 	struct buf seen = {0};
 	find_parts(copying, read, body);

@@ -190,10 +190,12 @@ struct cross_standing engine_standing(struct engine *engine, struct replica_id i
 /* Meta-ids in a text become the local ids of this site. */
 struct glue_replacer engine_to_local(struct engine *engine);
 
-/* Local ids become meta-ids, but for those that their users chose. Of the item itself `own` has all but the id. */
+/* Local ids become meta-ids, but for those that their users chose. Of the item itself `own` has all but the id. `glue` says what links
+ * lead to; without it only the item's own id is found in them. */
 struct engine_to_meta {
 	struct engine *engine;
 	struct engine_name own;
+	const struct glue *glue;
 };
 struct glue_replacer engine_to_meta(struct engine_to_meta *context);
 

@@ -194,6 +194,7 @@ struct run {
 	struct engine_head head;
 	struct str whole;      /* of a user's own operation: the body with its preconditions; "": it has none */
 	struct str conditions; /* and headers that are some */
+	struct str host;       /* which its user asked: the links that he gets lead there; "": another's operation */
 	const struct engine_service *service;
 	void *place; /* that the policy gave it; NULL: it needed none */
 	struct http_call *call;
@@ -414,6 +415,9 @@ struct glue_request engine_request_of(struct str service, struct str method, str
 /* ids.c: what stands for what at this site. */
 /* What a place names, by its local id. */
 bool engine_place_find(const struct engine_to_meta *to, const struct glue_place *place, struct engine_found *found);
+/* A link with its ids replaced; false: there was none to replace. */
+bool engine_link_put(const struct engine_to_meta *to, struct str link, const struct glue_replacer *replacer,
+                     struct buf *value);
 /* Rewrites a JSON body; what is no JSON stays as it is. */
 void engine_splice(const struct glue_places *places, const struct glue_replacer *replacer, struct str body,
                    struct buf *out);

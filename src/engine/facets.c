@@ -150,7 +150,7 @@ static bool keep_body(struct facets *facets, struct facet_part *part)
 /* True: it is done with. */
 static bool take_json(struct facets *facets, struct facet_part *part, struct str body)
 {
-	struct engine_to_meta to = {facets->engine, facets->own};
+	struct engine_to_meta to = {facets->engine, facets->own, facets->setup->glue};
 	struct glue_replacer meta = engine_to_meta(&to);
 	engine_splice(glue_answer_places(part->facet.read), &meta, body, &part->body);
 	if (facets->keep)

@@ -214,7 +214,7 @@ static void state_told(void *context, const struct http_call_answer *answer)
 		return;
 	}
 	struct buf body = {0};
-	struct engine_to_meta to = {run->engine, run->own};
+	struct engine_to_meta to = {run->engine, run->own, run->setup->about.glue};
 	struct glue_replacer meta = engine_to_meta(&to);
 	engine_splice(glue_answer_places(read), &meta, answer->body, &body);
 	drop_parts(run->match.type, &body);

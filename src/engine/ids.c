@@ -289,12 +289,12 @@ static bool find_own(const struct engine_to_meta *to, struct str id, struct engi
 
 bool engine_place_find(const struct engine_to_meta *to, const struct glue_place *place, struct engine_found *found)
 {
-	if (place->kind == GLUE_PLACE_ID)
-		return find_own(to, place->value, found);
-	if (place->kind != GLUE_PLACE_REFERENCE)
+	if (place->kind != GLUE_PLACE_ID && place->kind != GLUE_PLACE_REFERENCE)
 		return false;
 	if (place->item)
 		return find_item(to, place->item, place->value, found);
+	if (place->kind == GLUE_PLACE_ID)
+		return find_own(to, place->value, found);
 	struct str type = place->type ? glue_type_name(place->type) : STR("");
 	if (type.length == 0 || type.at[0] == '*' || memchr(type.at, '{', type.length))
 		return find_any(to, place->type, place->value, found);
@@ -306,15 +306,15 @@ bool engine_place_find(const struct engine_to_meta *to, const struct glue_place 
 
 void engine_collection_put(struct engine *engine, const struct glue_match *match, struct buf *out)
 {
-	struct engine_to_meta to = {engine, {.service = match->service_name}};
+	struct engine_to_meta to = {.engine = engine, .own = {.service = match->service_name}};
 	struct glue_replacer meta = engine_to_meta(&to);
 	glue_collection_splice(match, &meta, out);
 }
 
 /* ---- In texts ---- */
 
-/* Each segment that is an id of this type. */
-static bool put_meta_link(const struct engine_to_meta *to, struct str link, struct buf *value)
+/* Each segment that is an id of this type: of a link that leads to nothing which the description knows. */
+static bool put_own_segments(const struct engine_to_meta *to, struct str link, struct buf *value)
 {
 	bool replaced = false;
 	while (link.length > 0) {
@@ -335,6 +335,19 @@ static bool put_meta_link(const struct engine_to_meta *to, struct str link, stru
 	return replaced;
 }
 
+bool engine_link_put(const struct engine_to_meta *to, struct str link, const struct glue_replacer *replacer,
+                     struct buf *value)
+{
+	size_t before = value->length;
+	if (to->glue) {
+		glue_splice_link(to->glue, to->own.service, link, replacer, value);
+		if (!str_equal(str_make(value->at + before, value->length - before), link))
+			return true;
+		value->length = before;
+	}
+	return put_own_segments(to, link, value);
+}
+
 static bool put_meta(void *context, const struct glue_place *place, struct buf *value, bool *quoted)
 {
 	const struct engine_to_meta *to = context;
@@ -343,9 +356,10 @@ static bool put_meta(void *context, const struct glue_place *place, struct buf *
 	if (place->relation == GLUE_COMPOSITION) /* a part is of this site alone */
 		return false;
 	if (place->kind == GLUE_PLACE_LINK)
-		return put_meta_link(to, place->value, value);
+		return engine_link_put(to, place->value, &(struct glue_replacer){context, put_meta}, value);
 	/* What its user chose is the same everywhere. */
-	if (place->type && glue_type_identity(place->type) == GLUE_CHOSEN)
+	const struct glue_type *type = place->item ? place->item->type : place->type;
+	if (type && glue_type_identity(type) == GLUE_CHOSEN)
 		return false;
 	if (!engine_place_find(to, place, &found))
 		return false;

@@ -135,7 +135,7 @@ static void copy_told(void *context, const struct http_call_answer *answer)
 		return;
 	}
 	struct buf head = {0}, body = {0};
-	struct shown shown = {.to = {run->engine, run->own}};
+	struct shown shown = {.to = {run->engine, run->own, run->setup->about.glue}};
 	if (make_copy(run, answer->body, &head, &body, &shown, &err) != 0) {
 		engine_run_fail(run, REPLICA_REFUSED, "%s", err.text);
 		buf_free(&head);

@@ -211,7 +211,7 @@ static struct str service_of(const struct glue_type *type, struct str own)
 static void find_target(const struct reading_of *reading, const struct glue_place *place, struct relation_fact *fact)
 {
 	struct arena *arena = &reading->revision->arena;
-	struct engine_to_meta to = {reading->revision->engine, reading->own};
+	struct engine_to_meta to = {.engine = reading->revision->engine, .own = reading->own};
 	struct engine_found found;
 	struct relation_target *target = &fact->to;
 	target->managed = replica_id_is(place->value, &target->id);

@@ -473,6 +473,7 @@ void engine_run_ask(struct run *run, const struct run_question *question)
 	struct http_call_options options = {.address = service->instances[instance],
 	                                    .tls = service->tls,
 	                                    .tls_name = service->tls ? service->names[instance] : NULL,
+	                                    .host = run->host,
 	                                    .method = question->method,
 	                                    .target = question->target,
 	                                    .fields = buf_str(&fields),

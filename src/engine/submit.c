@@ -116,6 +116,11 @@ void engine_tickets_fail(struct engine *engine, const struct err *err)
 
 /* ---- In ------------------------------------------------------------------------------------------------------------ */
 
+static struct str copy(struct arena *arena, struct str text)
+{
+	return str_make(arena_copy(arena, text.at, text.length), text.length);
+}
+
 static bool is_one_of(struct str name, const char *const *names, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -332,7 +337,7 @@ static bool translate(struct ticket *ticket, struct reading *reading)
 {
 	const struct engine_request *request = &ticket->request;
 	const struct glue_match *match = &ticket->match;
-	struct engine_to_meta to = {ticket->engine, own_name(ticket)};
+	struct engine_to_meta to = {ticket->engine, own_name(ticket), ticket->setup->about.glue};
 	struct noting noting = {ticket, reading, to};
 	struct glue_replacer meta = engine_to_meta(&to), note = {&noting, note_place};
 	glue_splice_target(match, &ticket->asked, &meta, &reading->target);
@@ -418,11 +423,9 @@ void engine_rules(const struct glue_type *type, uint8_t *resolutions, struct ord
 
 void engine_ticket_first(const struct ticket *ticket, struct run *run)
 {
-	run->whole = str_make(arena_copy(&run->arena, ticket->reading->whole.at, ticket->reading->whole.length),
-	                      ticket->reading->whole.length);
-	run->conditions =
-		str_make(arena_copy(&run->arena, ticket->reading->conditions.at, ticket->reading->conditions.length),
-	             ticket->reading->conditions.length);
+	run->whole = copy(&run->arena, buf_str(&ticket->reading->whole));
+	run->conditions = copy(&run->arena, buf_str(&ticket->reading->conditions));
+	run->host = copy(&run->arena, engine_field(ticket->request.fields, STR("host")));
 }
 
 struct replica_id engine_id_make(void)
@@ -558,11 +561,6 @@ static void take(struct http_task *task)
 	engine_ticket_begin(ticket);
 }
 
-static struct str copy(struct arena *arena, struct str text)
-{
-	return str_make(arena_copy(arena, text.at, text.length), text.length);
-}
-
 static const site_id *copy_sites(struct arena *arena, const site_id *sites, uint32_t count)
 {
 	site_id *copied = arena_array(arena, site_id, count);
@@ -606,15 +604,29 @@ struct own_id {
 	struct replica_id id;
 };
 
+/* In a link, the id of something else may be the same. */
+static bool is_of_own_type(const struct own_id *own, const struct glue_match *item)
+{
+	struct buf type = {0};
+	glue_type_put(item, &type);
+	bool is = str_equal(item->service_name, own->to.own.service) && str_equal(buf_str(&type), own->to.own.type);
+	buf_free(&type);
+	return is;
+}
+
 static bool put_own_id(void *context, const struct glue_place *place, struct buf *value, bool *quoted)
 {
 	struct own_id *own = context;
-	bool chosen = place->type && glue_type_identity(place->type) == GLUE_CHOSEN;
-	if (place->kind == GLUE_PLACE_ID && !chosen && own->local_id.length > 0 && str_equal(place->value, own->local_id)) {
+	const struct glue_type *type = place->item ? place->item->type : place->type;
+	bool chosen = type && glue_type_identity(type) == GLUE_CHOSEN;
+	*quoted = true;
+	if (place->kind == GLUE_PLACE_ID && !chosen && own->local_id.length > 0 && str_equal(place->value, own->local_id) &&
+	    (!place->item || is_of_own_type(own, place->item))) {
 		replica_id_put(own->id, value);
-		*quoted = true;
 		return true;
 	}
+	if (place->kind == GLUE_PLACE_LINK)
+		return engine_link_put(&own->to, place->value, &(struct glue_replacer){own, put_own_id}, value);
 	struct glue_replacer meta = engine_to_meta(&own->to);
 	return meta.replace(meta.context, place, value, quoted);
 }
@@ -700,8 +712,9 @@ void engine_answer_ticket(struct engine *engine, const struct replica_answer *an
 		                     STR_FMT(answer->outcome.answer));
 		return;
 	}
-	struct own_id own = {
-		.to = {engine, own_name(ticket)}, .local_id = answer->outcome.local_id, .id = ticket->replicant};
+	struct own_id own = {.to = {engine, own_name(ticket), ticket->setup ? ticket->setup->about.glue : NULL},
+	                     .local_id = answer->outcome.local_id,
+	                     .id = ticket->replicant};
 	struct glue_replacer replacer = {&own, put_own_id};
 	ticket->answer.status = ticket->status;
 	engine_splice(ticket->status < 300 ? glue_answer_places(ticket->match.operation) : NULL, &replacer,

@@ -54,7 +54,7 @@ static bool may_be_contained(const struct glue_operation *operation)
 bool engine_container_find(struct engine *engine, const struct glue_match *match, const struct glue_request *asked,
                            struct engine_found *found)
 {
-	struct looking looking = {.to = {engine, {.service = match->service_name}}, .found = found};
+	struct looking looking = {.to = {.engine = engine, .own = {.service = match->service_name}}, .found = found};
 	struct buf unused = {0};
 	if (!may_be_contained(match->operation))
 		return false;
@@ -76,7 +76,7 @@ bool engine_may_name_container(const struct glue_operation *operation)
 bool engine_container_in_body(struct engine *engine, const struct glue_match *match, struct str body,
                               struct engine_found *found)
 {
-	struct looking looking = {.to = {engine, {.service = match->service_name}}, .found = found};
+	struct looking looking = {.to = {.engine = engine, .own = {.service = match->service_name}}, .found = found};
 	struct glue_replacer replacer = {&looking, look_at_place};
 	const struct glue_places *places = glue_request_places(match->operation);
 	struct buf unused = {0};

@@ -5,6 +5,7 @@
  *   strings   escaped where they have to be, and nowhere else
  *   numbers   as they are written. Made into doubles, two large ids that differ would be equal, and that is worse than to call
  *             1 and 1.0 different: replicas run the same software, and who is told of a difference can look at it
+ *   links     without the host: each site has its own
  *   space     none
  *
  * An object's members are written in the order in which they come, each with a comma behind it. When the object ends, it is
@@ -43,6 +44,7 @@ struct comparison {
 	struct buf members; /* a list of struct member */
 	struct buf sorted;
 	struct buf scratch;
+	bool is_link; /* the value that came last */
 	uint32_t depth;
 	struct level levels[LIMIT_GLUE_NESTING];
 	struct glue_json json;
@@ -90,6 +92,19 @@ static void cut(struct buf *buf, size_t length)
 		buf->at[length] = '\0';
 }
 
+/* A string, from `"` to `"`. One without a path after its host stays. */
+static void put_link(struct buf *out, const struct glue_json *json)
+{
+	size_t from = out->length + 1;
+	put_token(out, json);
+	struct str link = str_make(out->at + from, out->length - 1 - from);
+	size_t host = glue_link_path(link);
+	if (host == link.length)
+		return;
+	memmove(out->at + from, out->at + from + host, out->length - from - host);
+	cut(out, out->length - host);
+}
+
 /* ---- Sorting ----------------------------------------------------------------------------------------------------- */
 
 static int compare_members(const void *a, const void *b, void *text)
@@ -127,6 +142,12 @@ static void sort_members(struct comparison *comparison, const struct level *leve
 
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
+/* The places of links are among them, and stay. */
+static bool is_left_out(const struct glue_places_node *node)
+{
+	return node && node->is_place && node->kind != GLUE_PLACE_LINK;
+}
+
 static void key(struct comparison *comparison)
 {
 	struct glue_json *json = &comparison->json;
@@ -136,7 +157,7 @@ static void key(struct comparison *comparison)
 	                         ? glue_places_member(node, name)
 	                     : node ? node->any
 	                            : NULL;
-	if (comparison->coming && comparison->coming->is_place) {
+	if (is_left_out(comparison->coming)) {
 		glue_json_skip(json);
 		return;
 	}
@@ -161,7 +182,8 @@ static void value(struct comparison *comparison)
 {
 	struct glue_json *json = &comparison->json;
 	const struct glue_places_node *node = node_of_value(comparison);
-	if (node && node->is_place) {
+	comparison->is_link = node && node->is_place && json->kind == GLUE_JSON_STRING;
+	if (is_left_out(node)) {
 		glue_json_skip(json);
 		return;
 	}
@@ -213,7 +235,10 @@ static int run(struct comparison *comparison, struct err *err)
 		case GLUE_JSON_KEY: key(comparison); break;
 		case GLUE_JSON_VALUE: value(comparison); break;
 		case GLUE_JSON_SCALAR:
-			put_token(comparison->out, json);
+			if (comparison->is_link)
+				put_link(comparison->out, json);
+			else
+				put_token(comparison->out, json);
 			value_end(comparison);
 			break;
 		case GLUE_JSON_CLOSE: close_level(comparison); break;
@@ -248,8 +273,9 @@ int glue_places_without(const struct glue_places *places, struct str body, struc
 	return code;
 }
 
+/* What is the place of something else already stays it: what is left out is no link. */
 static int add_places(struct glue_places *places, const struct glue_type *type, const struct glue_texts *texts,
-                      struct err *err)
+                      enum glue_place_kind kind, struct err *err)
 {
 	struct buf pointer = {0};
 	int code = 0;
@@ -257,7 +283,9 @@ static int add_places(struct glue_places *places, const struct glue_type *type, 
 		buf_clear(&pointer);
 		buf_put(&pointer, type->object);
 		buf_put(&pointer, texts->at[i]);
-		code = glue_places_add(places, buf_str(&pointer), GLUE_PLACE_ID, NULL, err); /* the kind does not matter */
+		code = glue_places_add(places, buf_str(&pointer), kind, NULL, err);
+		if (code == ERR_CONFLICT)
+			code = 0;
 	}
 	buf_free(&pointer);
 	return code;
@@ -306,9 +334,11 @@ int glue_without_parts(const struct glue_type *type, struct str body, struct buf
 int glue_comparable(const struct glue_type *type, struct str body, struct buf *out, struct err *err)
 {
 	struct glue_places *places = glue_places_new();
-	int code = add_places(places, type, &type->volatiles, err);
+	int code = add_places(places, type, &type->volatiles, GLUE_PLACE_ID, err);
 	if (code == 0)
 		code = add_parts(places, type, err);
+	if (code == 0)
+		code = add_places(places, type, &type->links, GLUE_PLACE_LINK, err);
 	if (code == 0)
 		code = glue_places_without(places, body, out, err);
 	glue_places_free(places);
@@ -318,13 +348,13 @@ int glue_comparable(const struct glue_type *type, struct str body, struct buf *o
 int glue_anew(const struct glue_type *type, struct str body, struct buf *out, struct err *err)
 {
 	struct glue_places *places = glue_places_new();
-	int code = add_places(places, type, &type->volatiles, err);
+	int code = add_places(places, type, &type->volatiles, GLUE_PLACE_ID, err);
 	if (code == 0)
 		code = add_parts(places, type, err);
 	if (code == 0 && type->identity != GLUE_CHOSEN)
-		code = add_places(places, type, &type->ids, err);
+		code = add_places(places, type, &type->ids, GLUE_PLACE_ID, err);
 	if (code == 0 && type->identity != GLUE_CHOSEN)
-		code = add_places(places, type, &type->links, err);
+		code = add_places(places, type, &type->links, GLUE_PLACE_ID, err);
 	if (code == 0)
 		code = glue_places_without(places, body, out, err);
 	glue_places_free(places);

@@ -396,7 +396,7 @@ struct glue_place {
 	size_t at;                    /* where its token begins in the text fed so far */
 	size_t length;                /* of the token */
 	enum glue_kind relation;      /* of a reference: how the item relates to what it refers to */
-	/* A reference in a path: what the path up to it is, if that is an item of this description, with its type and collection
+	/* A reference in a path, and an id in a link: what the path up to it is, if that is an item of this description, with its type and collection
 	 * as they are there; otherwise NULL. */
 	const struct glue_match *item;
 };
@@ -487,7 +487,8 @@ bool glue_type_has_parts(const struct glue_type *type);
 int glue_without_parts(const struct glue_type *type, struct str body, struct buf *out, struct err *err);
 
 /* What may differ between replicas, parts among it: takes it out of an item's JSON text, and writes the rest in one canonical form, so that
- * equal states give equal texts. The text is the one that users see: ids that differ between sites were replaced before.
+ * equal states give equal texts. The text is the one that users see: ids that differ between sites were replaced before. Links are written without
+ * the host.
  * ERR_INVALID: no JSON. ERR_LIMIT: nested too deep, or longer than LIMIT_GLUE_COMPARE_BYTES. Then nothing is written. */
 int glue_comparable(const struct glue_type *type, struct str body, struct buf *out, struct err *err);
 

@@ -225,6 +225,9 @@ const struct glue_template *glue_find_template(const struct glue *glue, struct s
                                                struct glue_value values[LIMIT_GLUE_VARIABLES], uint32_t *values_count,
                                                const struct glue_type **type);
 
+/* splice_target.c: where the path of a link begins: behind `http://host:port`, or `//host:port`. */
+size_t glue_link_path(struct str link);
+
 /* known.c: a segment of a path as it stands in a collection: two ways to write one percent-encoded byte are one. */
 void glue_segment_put(struct buf *out, struct str segment);
 

@@ -20,6 +20,7 @@ struct rewrite {
 	const struct glue_service *service;
 	struct str service_name;
 	size_t path;
+	bool is_link; /* which leads to an item that need not be of the type of whoever shows it */
 };
 
 static void rewrite_begin(struct rewrite *rewrite, struct str text, const struct glue_replacer *replacer,
@@ -70,7 +71,8 @@ static void offer(struct rewrite *rewrite, struct glue_place place, bool in_quer
 	buf_free(&value);
 }
 
-/* `value` is a slice of the text. The path up to a reference says what it refers to: in /posts/7/comments/2 the 7 is /posts/7. */
+/* `value` is a slice of the text. The path up to a reference says what it refers to: in /posts/7/comments/2 the 7 is /posts/7. So does
+ * that up to the id in a link. */
 static void offer_variable(struct rewrite *rewrite, const struct glue_variable *variable, struct str value)
 {
 	struct glue_match item;
@@ -84,7 +86,7 @@ static void offer_variable(struct rewrite *rewrite, const struct glue_variable *
 	struct str path = str_make(rewrite->text.at + rewrite->path, place.at + place.length - rewrite->path);
 	if (variable->kind == GLUE_VARIABLE_PLAIN)
 		return;
-	if (variable->kind == GLUE_VARIABLE_REFERENCE &&
+	if ((variable->kind == GLUE_VARIABLE_REFERENCE || rewrite->is_link) &&
 	    glue_match_item(rewrite->service, rewrite->service_name, path, &item) &&
 	    (variable->type == NULL || item.type == variable->type))
 		place.item = &item;
@@ -167,8 +169,7 @@ bool glue_reference_splice(const struct glue_match *match, uint32_t variable, co
 
 /* ---- Links ------------------------------------------------------------------------------------------------------- */
 
-/* Where the path of a link begins: behind `http://host:port`, or `//host:port`. */
-static size_t path_begin(struct str link)
+size_t glue_link_path(struct str link)
 {
 	size_t at = 0;
 	while (at < link.length && link.at[at] != '/' && link.at[at] != '?' && link.at[at] != '#')
@@ -189,14 +190,17 @@ static size_t until(struct str text, size_t at, const char *stops)
 }
 
 /* A whole URL says which host it is for, and that may be another service's; a path is for the one that answers. */
-static const struct glue_template *link_template(const struct glue *glue, struct str service, struct str path,
+static const struct glue_template *link_template(const struct glue *glue, struct str *service, struct str path,
                                                  bool anywhere, struct glue_value *values,
                                                  const struct glue_type **type)
 {
 	uint32_t count;
-	const struct glue_template *template = glue_find_template(glue, service, path, values, &count, type);
-	for (uint32_t i = 0; !template && anywhere && i < glue->services_count; i++)
+	const struct glue_template *template = glue_find_template(glue, *service, path, values, &count, type);
+	for (uint32_t i = 0; !template && anywhere && i < glue->services_count; i++) {
 		template = glue_find_template(glue, glue->services[i].about.name, path, values, &count, type);
+		if (template)
+			*service = glue->services[i].about.name;
+	}
 	return template;
 }
 
@@ -206,14 +210,15 @@ void glue_splice_link(const struct glue *glue, struct str service, struct str li
 	struct rewrite rewrite;
 	struct glue_value values[LIMIT_GLUE_VARIABLES];
 	const struct glue_type *type;
-	size_t path = path_begin(link), query = until(link, path, "?#"), fragment = until(link, query, "#");
+	size_t path = glue_link_path(link), query = until(link, path, "?#"), fragment = until(link, query, "#");
 	const struct glue_template *template = NULL;
 	if (query > path)
-		template = link_template(glue, service, str_make(link.at + path, query - path), path > 0, values, &type);
+		template = link_template(glue, &service, str_make(link.at + path, query - path), path > 0, values, &type);
 	rewrite_begin(&rewrite, link, replacer, out);
 	rewrite.service = glue_service_find(glue, service);
 	rewrite.service_name = service;
 	rewrite.path = path;
+	rewrite.is_link = true;
 	if (template) {
 		rewrite_path(&rewrite, template, values);
 		rewrite_query(&rewrite, type, query < fragment ? query + 1 : query, fragment);

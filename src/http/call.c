@@ -519,8 +519,9 @@ static void put_request(struct buf *out, const struct http_call_options *options
 {
 	uint64_t bytes = options->body.length + options->body_bytes;
 	bool body = bytes > 0 || (strcmp(options->method, "GET") != 0 && strcmp(options->method, "HEAD") != 0);
-	buf_printf(out, "%s %.*s HTTP/1.1\r\nHost: %s\r\n%s", options->method, STR_FMT(options->target),
-	           options->address.text, options->pool ? "" : "Connection: close\r\n");
+	struct str host = options->host.length > 0 ? options->host : str_of(options->address.text);
+	buf_printf(out, "%s %.*s HTTP/1.1\r\nHost: %.*s\r\n%s", options->method, STR_FMT(options->target), STR_FMT(host),
+	           options->pool ? "" : "Connection: close\r\n");
 	buf_put(out, options->fields);
 	if (options->content_type.length > 0)
 		buf_printf(out, "Content-Type: %.*s\r\n", STR_FMT(options->content_type));

@@ -370,6 +370,7 @@ struct http_call_options {
 	struct http_address address;
 	struct http_tls *tls; /* NULL: in the clear */
 	const char *tls_name; /* as in http_conn_tls_connect() */
+	struct str host;      /* "": the address */
 	const char *method;
 	struct str target;
 	struct str content_type; /* "" without a body */

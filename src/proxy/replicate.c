@@ -436,7 +436,7 @@ void proxy_put_peer_target(struct proxy_exchange *exchange, struct buf *out)
 		buf_put(out, exchange->target);
 		return;
 	}
-	struct engine_to_meta to = {exchange->proxy->shared->engine, resource->name};
+	struct engine_to_meta to = {.engine = exchange->proxy->shared->engine, .own = resource->name};
 	struct glue_replacer meta = engine_to_meta(&to);
 	glue_splice_target(&resource->match, &resource->asked, &meta, out);
 }
@@ -504,7 +504,7 @@ struct glue_splicer *proxy_splicer_new(struct proxy_exchange *exchange, const st
 	struct engine_spread spread;
 	bool divided =
 		wanted && engine_spread(engine, exchange->service->name, resource->name.type, &spread) && spread.divided;
-	resource->to_meta = (struct engine_to_meta){engine, resource->name};
+	resource->to_meta = (struct engine_to_meta){engine, resource->name, exchange->state->config->glue};
 	resource->here = exchange->proxy->mesh->sites->places[PROXY_HERE].id;
 	resource->since = exchange->asked_at;
 	struct glue_replacer meta = chosen ? (struct glue_replacer){NULL, leave_id} : engine_to_meta(&resource->to_meta);

@@ -74,6 +74,41 @@ static void within_the_object(void **state)
 	buf_free(&out);
 }
 
+/* Each site builds them with a host of its own. */
+static void links(void **state)
+{
+	(void)state;
+	static struct str places[] = {STR_INIT("/self"), STR_INIT("/links/*/href"), STR_INIT("/updated_at")};
+	static const struct glue_type type = {
+		.name = STR_INIT("t.linked"), .volatiles = {volatiles, COUNT(volatiles)}, .links = {places, COUNT(places)}};
+	static const struct {
+		const char *body, *text;
+	} cases[] = {
+		{"{\"self\":\"http://10.0.0.1:9292/v2/images/1\"}", "{\"self\":\"/v2/images/1\"}"},
+		{"{\"self\":\"https:\\/\\/h\\/x?y=http://h/\"}", "{\"self\":\"/x?y=http://h/\"}"},
+		{"{\"self\":\"//h/x#z\"}", "{\"self\":\"/x#z\"}"},
+		{"{\"self\":\"/x\",\"a\":\"http://h/x\"}", "{\"a\":\"http://h/x\",\"self\":\"/x\"}"},
+		{"{\"links\":[{\"href\":\"http://h/x\"},{\"href\":\"http://h2/y\",\"rel\":\"http://h/z\"}]}",
+	     "{\"links\":[{\"href\":\"/x\"},{\"href\":\"/y\",\"rel\":\"http://h/z\"}]}"},
+		/* what is no link, or has no path */
+		{"{\"self\":\"x/y\"}", "{\"self\":\"x/y\"}"},
+		{"{\"self\":\"http://h\"}", "{\"self\":\"http://h\"}"},
+		{"{\"self\":\"\"}", "{\"self\":\"\"}"},
+		{"{\"self\":null,\"links\":[1,{\"href\":[\"http://h/x\"]}]}",
+	     "{\"links\":[1,{\"href\":[\"http://h/x\"]}],\"self\":null}"},
+		/* what may differ is left out, a link or not */
+		{"{\"updated_at\":\"http://h/x\"}", "{}"},
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct buf out = {0};
+		struct err err = {0};
+		if (glue_comparable(&type, str_of(cases[i].body), &out, &err))
+			fail_msg("%s: %s", cases[i].body, err.text);
+		assert_string_equal(buf_c(&out), cases[i].text);
+		buf_free(&out);
+	}
+}
+
 static void what_is_refused(void **state)
 {
 	(void)state;
@@ -184,8 +219,8 @@ static void test_parts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(canonical),  cmocka_unit_test(within_the_object), cmocka_unit_test(what_is_refused),
-		cmocka_unit_test(test_parts), cmocka_unit_test(any_order),
+		cmocka_unit_test(canonical),       cmocka_unit_test(within_the_object), cmocka_unit_test(links),
+		cmocka_unit_test(what_is_refused), cmocka_unit_test(test_parts),        cmocka_unit_test(any_order),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,12 +147,12 @@ static void links(void **state)
 	glue_free(glue);
 }
 
-/* What the path up to a reference is; "" where the place has none. */
+/* What the path up to it is; "" where the place has none. */
 static bool tell_item(void *context, const struct glue_place *place, struct buf *value, bool *quoted)
 {
 	struct buf *told = context;
 	(void)quoted;
-	if (place->kind != GLUE_PLACE_REFERENCE)
+	if (place->kind != GLUE_PLACE_REFERENCE && !place->item)
 		return false;
 	buf_printf(told, "%.*s:", STR_FMT(place->value));
 	if (place->item) {
@@ -192,6 +192,34 @@ static void references_in_paths(void **state)
 		buf_clear(&out);
 		glue_collection_splice(&match, &replacer, &out);
 		assert_string_equal(buf_c(&out), cases[i].collection);
+		buf_free(&told);
+		buf_free(&out);
+		glue_free(glue);
+	}
+}
+
+/* A link leads to something of a type of its own: a server shows those of its image and its flavor. */
+static void items_of_links(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *app, *service, *link, *items;
+	} cases[] = {
+		{"apps/openstack.yaml", "compute", "http://h/v2.1/servers/1", "1:compute.server in /servers; "},
+		{"apps/openstack.yaml", "compute", "http://h/flavors/1", "1:compute.flavor in /flavors; "},
+		{"apps/openstack.yaml", "compute", "http://h/images/1", "1:image.image in /images; "},
+		{"apps/openstack.yaml", "image", "/v2/images/1/file", "1:image.image in /images; "},
+		{"apps/openstack.yaml", "image", "/v2/images?marker=1", "1:; "},
+		{"apps/openstack.yaml", "compute", "http://h/what/1", ""},
+		{"apps/rest.yaml", "blog", "/posts/7/comments/2",
+	     "7:blog.posts in /posts; 2:blog.comments in /posts/7/comments; "},
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct glue *glue = read_app(cases[i].app);
+		struct buf told = {0}, out = {0};
+		struct glue_replacer replacer = {&told, tell_item};
+		glue_splice_link(glue, str_of(cases[i].service), str_of(cases[i].link), &replacer, &out);
+		assert_string_equal(buf_c(&told), cases[i].items);
 		buf_free(&told);
 		buf_free(&out);
 		glue_free(glue);
@@ -240,10 +268,8 @@ static void bodies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(targets),
-		cmocka_unit_test(links),
-		cmocka_unit_test(references_in_paths),
-		cmocka_unit_test(bodies),
+		cmocka_unit_test(targets),        cmocka_unit_test(links),  cmocka_unit_test(references_in_paths),
+		cmocka_unit_test(items_of_links), cmocka_unit_test(bodies),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
