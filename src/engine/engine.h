@@ -130,7 +130,8 @@ void engine_receive_names(struct engine *engine, site_id from, struct str messag
 struct engine_found {
 	struct replica_id id;
 	bool by_meta_id; /* it was named by its meta-id; otherwise by its local one */
-	bool deleted;    /* it is gone, or on its way */
+	bool deleted;    /* it is gone, */
+	bool left;       /* from this site at least: who is no member knows nothing of the others */
 	char local_id[LIMIT_REPLICA_NAME_BYTES];
 	size_t local_id_bytes; /* 0: it is not here yet */
 	bool local_id_quoted;

@@ -21,6 +21,7 @@ static bool read_replicant(struct engine *engine, const struct look *look, struc
 			return false;
 	}
 	found->deleted = here.gone;
+	found->left = here.left;
 	memcpy(found->local_id, here.local_id, here.local_id_bytes);
 	found->local_id_bytes = here.local_id_bytes;
 	found->local_id_quoted = here.local_id_quoted;

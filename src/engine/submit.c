@@ -332,6 +332,44 @@ static void suggest_id(struct ticket *ticket, struct reading *reading)
 	buf_free(&id);
 }
 
+static bool note_referrer(void *context, const struct engine_referrer *referrer)
+{
+	buf_put(context, str_make((const char *)&referrer->from, sizeof(referrer->from)));
+	return true;
+}
+
+static bool is_on_its_way(struct engine *engine, struct replica_id id)
+{
+	struct arena arena;
+	struct replica_view view;
+	bool is = false;
+	arena_init(&arena, 0);
+	if (replica_look(engine->replica, &arena, id, &view) == 0 && !view.deleted)
+		for (uint32_t i = 0; i < view.members_count; i++)
+			is |= view.members[i].pending > 0;
+	arena_free(&arena);
+	return is;
+}
+
+/* What needs it while it is made may still have to be made at other sites: there the delete goes behind that (references_are_here() of
+ * src/replica). */
+static void note_needed_by(struct ticket *ticket, struct reading *reading)
+{
+	static const uint32_t kinds = 1U << GLUE_REQUIREMENT | 1U << GLUE_RELIANCE;
+	struct relation_target target = {.managed = true, .id = ticket->request.replicant};
+	struct replica_id from;
+	struct buf referrers = {0};
+	if (glue_operation_effect(ticket->match.operation) != GLUE_DELETE || ticket->request.members_count > 0)
+		return;
+	engine_relations_to(ticket->engine, &target, 0, kinds, note_referrer, &referrers);
+	for (size_t at = 0; at < referrers.length; at += sizeof(from)) {
+		memcpy(&from, referrers.at + at, sizeof(from));
+		if (is_on_its_way(ticket->engine, from))
+			note_reference(reading, from);
+	}
+	buf_free(&referrers);
+}
+
 /* Ids of this site become meta-ids, credentials go where they are kept secret. */
 static bool translate(struct ticket *ticket, struct reading *reading)
 {
@@ -348,6 +386,7 @@ static bool translate(struct ticket *ticket, struct reading *reading)
 	engine_splice(places, &note, buf_str(&reading->body), &unused);
 	glue_splice_target(match, &ticket->asked, &note, &unused);
 	buf_free(&unused);
+	note_needed_by(ticket, reading);
 	suggest_id(ticket, reading);
 	split_preconditions(ticket, reading);
 	struct buf fields = {0};

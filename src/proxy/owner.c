@@ -65,6 +65,8 @@ static enum relation_presence find(void *context, const struct glue_type *type, 
 		bool may_be_meta = replica_id_parse(id, &meta) && meta.bytes[6] >> 4 == 7;
 		return may_be_meta ? RELATION_UNKNOWN : RELATION_SINGLE;
 	}
+	if (found.deleted)
+		return found.left ? RELATION_UNKNOWN : RELATION_GONE;
 	uint32_t count = engine_members(engine, found.id, members);
 	for (uint32_t i = 0; i < count; i++)
 		if (members[i] == exchange->proxy->mesh->sites->places[site].id)

@@ -37,6 +37,7 @@ enum relation_presence {
 	RELATION_UNKNOWN,
 	RELATION_THERE,  /* at that site, or on its way to it */
 	RELATION_ABSENT, /* not at that site */
+	RELATION_GONE,   /* it was replicated, and is deleted */
 	RELATION_SINGLE, /* it is no replica, and its id was made by a service: at one site at most */
 };
 

@@ -2,7 +2,7 @@
  *
  * `POST /servers {"image": "42"}` with `compute: Site1 & Site2`: each copy takes the image from where the scope says, as seen from its
  * site; without a word of the scope, from its own. What is known of the image says whether it can be there:
- *   it is replicated         at its members, and nowhere else
+ *   it is replicated         at its members, and nowhere else; when it was deleted, nowhere
  *   it is not                a service made its id, so it is at one site; two copies that take it from two sites cannot both have it
  * What users name themselves may be anywhere. Nothing is asked of any service: what is not known is not refused.
  */
@@ -36,6 +36,28 @@ static struct str copy(const struct check *check, struct str text)
 	return str_make(arena_copy(check->arena, text.at, text.length), text.length);
 }
 
+static void refuse_as(struct check *check, const struct requirement *requirement, uint32_t at)
+{
+	struct relation_refusal *refusal = check->refusal;
+	refusal->site = copy(check, name_of(check, at));
+	refusal->service = copy(check, glue_type_service(requirement->type));
+	refusal->type = glue_type_name(requirement->type);
+	check->refused = true;
+}
+
+static void refuse_gone(struct check *check, const struct requirement *requirement, uint32_t at)
+{
+	struct buf text = {0};
+	relation_put_operation(&text, check->question->match);
+	buf_printf(&text, " at %.*s requires %.*s " TEXT_NAME_FMT ", which was deleted", STR_FMT(name_of(check, at)),
+	           STR_FMT(glue_type_name(requirement->type)), TEXT_NAME(requirement->id));
+	relation_keep(check->refusal->message, &text);
+	buf_put(&text, STR("name another one"));
+	relation_keep(check->refusal->hint, &text);
+	buf_free(&text);
+	refuse_as(check, requirement, at);
+}
+
 /* `at` is where it runs, `from` where it would take it from, `other` where somebody else does. */
 static void refuse(struct check *check, const struct requirement *requirement, uint32_t at, uint32_t from,
                    uint32_t other)
@@ -66,10 +88,7 @@ static void refuse(struct check *check, const struct requirement *requirement, u
 	           STR_FMT(service), STR_FMT(service), STR_FMT(keeper));
 	relation_keep(refusal->hint, &text);
 	buf_free(&text);
-	refusal->site = copy(check, here);
-	refusal->service = copy(check, service);
-	refusal->type = type;
-	check->refused = true;
+	refuse_as(check, requirement, at);
 }
 
 /* The site that a copy at `site` takes it from; SCOPE_NO_INDEX: one of several, or it cannot be said. */
@@ -92,6 +111,7 @@ static void check_at(struct check *check, const struct requirement *requirement,
 	if (from == SCOPE_NO_INDEX)
 		return;
 	switch (check->whereabouts->find(check->whereabouts->context, requirement->type, requirement->id, from)) {
+	case RELATION_GONE: refuse_gone(check, requirement, site); break;
 	case RELATION_ABSENT: refuse(check, requirement, site, from, SCOPE_NO_INDEX); break;
 	case RELATION_SINGLE:
 		if (check->single != SCOPE_NO_INDEX && check->single != from)

@@ -233,16 +233,32 @@ static void wait_for(struct replica *replica, struct replica_id reference, struc
 	replica->waiters[replica->waiters_count++] = (struct waiter){reference, id};
 }
 
+static void wait_no_more(struct replica *replica, struct replica_id id)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < replica->waiters_count; i++)
+		if (!id_equal(replica->waiters[i].id, id))
+			replica->waiters[kept++] = replica->waiters[i];
+	replica->waiters_count = kept;
+}
+
+/* The first that is not here; one that is awaited before one that nobody has heard of. */
 enum reference references_look(struct replica *replica, const struct replicant *r, const struct replica_id *references,
                                uint32_t count, struct replica_id *missing)
 {
+	enum reference found = REFERENCE_HERE;
 	for (uint32_t i = 0; i < count; i++) {
 		struct replicant *other;
-		memcpy(missing, &references[i], sizeof(*missing));
-		if (id_equal(*missing, r->id))
+		struct replica_id id;
+		memcpy(&id, &references[i], sizeof(id));
+		if (id_equal(id, r->id))
 			continue;
-		if (replicant_resolve(replica, *missing, &other) != 0)
-			return REFERENCE_UNKNOWN;
+		if (replicant_resolve(replica, id, &other) != 0) {
+			if (found == REFERENCE_HERE)
+				*missing = id;
+			found = REFERENCE_UNKNOWN;
+			continue;
+		}
 		/* What is gone, or was rejected here, will not come: who refers to it is rejected as well, for all to see. What lies
 		 * elsewhere is found by its meta-id. */
 		bool here = other->kind != REPLICANT_LIVE || own_report(other)->created || is_witness(other) ||
@@ -252,13 +268,30 @@ enum reference references_look(struct replica *replica, const struct replicant *
 		*missing = other->id;
 		return REFERENCE_AWAITED;
 	}
-	return REFERENCE_HERE;
+	return found;
 }
 
-bool references_are_here(struct replica *replica, struct replicant *r, const struct replica_request *request)
+/* A delete refers to those that needed what it deletes, and may not have been made everywhere: it goes behind their creates. One that nobody
+ * has heard of here is on its way, as the delete was; or it has no copy here, and never comes. */
+static bool waited_enough(struct replica *replica, struct replicant *r)
+{
+	if (r->behind_by_us == 0)
+		r->behind_by_us = replica->now.us + REPLICA_BEHIND_US;
+	if (replica->now.us >= r->behind_by_us) {
+		wait_no_more(replica, r->id);
+		return true;
+	}
+	replica_fire(replica, r, r->behind_by_us);
+	return false;
+}
+
+bool references_are_here(struct replica *replica, struct replicant *r, const struct op *op,
+                         const struct replica_request *request)
 {
 	struct replica_id missing;
-	if (references_look(replica, r, request->references, request->references_count, &missing) == REFERENCE_HERE)
+	enum reference found = references_look(replica, r, request->references, request->references_count, &missing);
+	if (found == REFERENCE_HERE ||
+	    (found == REFERENCE_UNKNOWN && op->effect == ORDER_DELETE && waited_enough(replica, r)))
 		return true;
 	wait_for(replica, missing, r->id);
 	return false;

@@ -469,7 +469,7 @@ static bool run(struct replica *replica, struct replicant *r, const struct op *o
 	if (skip_lost(replica, r, op, &row.request, &task))
 		return true;
 	/* Its name last: who is told that it is taken has to find this one in the making, or both would wake each other for ever. */
-	if (!references_are_here(replica, r, &row.request) || !blob_is_here(replica, r, op, &row.request) ||
+	if (!references_are_here(replica, r, op, &row.request) || !blob_is_here(replica, r, op, &row.request) ||
 	    !name_is_free(replica, r, op))
 		return false;
 	r->task = task;

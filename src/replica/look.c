@@ -375,7 +375,8 @@ int replica_here_parse(struct str row, site_id self, struct replica_here *here, 
 		return 0;
 	int code = head_parse(row, &r, self, err);
 	*here = (struct replica_here){.alias = code == 0 && r.kind == REPLICANT_ALIAS,
-	                              .gone = r.kind == REPLICANT_GONE || r.kind == REPLICANT_LEFT};
+	                              .gone = r.kind == REPLICANT_GONE || r.kind == REPLICANT_LEFT,
+	                              .left = r.kind == REPLICANT_LEFT};
 	if (here->alias)
 		here->other = r.alias;
 	if (code == 0 && r.kind == REPLICANT_LIVE) {

@@ -495,7 +495,8 @@ int replica_local_parse(struct str row, struct replica_id *id);
 struct replica_here {
 	bool alias; /* it became another one: look that up */
 	struct replica_id other;
-	bool gone; /* deleted, and remembered for a while */
+	bool gone; /* deleted, and remembered for a while; */
+	bool left; /* or this site is no member any more */
 	char local_id[LIMIT_REPLICA_NAME_BYTES];
 	size_t local_id_bytes; /* 0: it is not here yet, or no longer */
 	bool local_id_quoted;

@@ -31,6 +31,7 @@ enum {
 	REPLICA_EXTEND_US = 30000000, /* for so long a member waits until it can give a copy of its own; */
 	REPLICA_HOLD_US =
 		2000000, /* after so long it takes nothing new before that: who changes it again and again would never let it */
+	REPLICA_BEHIND_US = 30000000,    /* for so long a delete waits for what it goes behind to be heard of */
 	REPLICA_REPAIR_US = 500000,      /* the least time before a member repairs another */
 	REPLICA_RESERVE_MS = 1000,       /* the clock on disk is that far ahead of the clock, */
 	REPLICA_RESERVE_TASKS = 1024,    /* and so are the numbers of tasks: they are rarely written */
@@ -293,7 +294,8 @@ enum reference { REFERENCE_HERE, REFERENCE_AWAITED, REFERENCE_UNKNOWN };
 /* Whether all of them are here; else of the first that is not: it is to be made here, or nobody has told this site of it. */
 enum reference references_look(struct replica *replica, const struct replicant *r, const struct replica_id *references,
                                uint32_t count, struct replica_id *missing);
-bool references_are_here(struct replica *replica, struct replicant *r, const struct replica_request *request);
+bool references_are_here(struct replica *replica, struct replicant *r, const struct op *op,
+                         const struct replica_request *request);
 bool references_are_certain(struct replica *replica, const struct replicant *r, const struct replica_request *request);
 void references_wake(struct replica *replica, const struct replicant *r);
 

@@ -284,9 +284,10 @@ struct replicant {
 	uint32_t queue_count;
 	uint64_t retry_us; /* the last wait after a failure */
 	uint64_t not_before_us;
-	uint64_t timer_us;  /* the earliest in the heap; 0: none */
-	uint64_t repair_us; /* when to repair; 0: not */
-	uint64_t alone_us;  /* since when it is stuck, and who could help cannot be reached; 0: it is not so */
+	uint64_t behind_by_us; /* a delete does not wait any longer for what is not heard of; 0: there is none such */
+	uint64_t timer_us;     /* the earliest in the heap; 0: none */
+	uint64_t repair_us;    /* when to repair; 0: not */
+	uint64_t alone_us;     /* since when it is stuck, and who could help cannot be reached; 0: it is not so */
 	struct arena order_arena;
 	struct order_set set;
 	struct order_sequence sequence;

@@ -113,7 +113,8 @@ void replicant_drop(struct replica *replica, struct replicant *r)
 static bool is_pinned(const struct replicant *r)
 {
 	bool repairs = r->repair_us != 0 || r->alone_us != 0;
-	return r->pins > 0 || r->in_work || r->queue || r->task.task != 0 || r->extend != 0 || repairs;
+	bool waits = r->kind == REPLICANT_LIVE && r->behind_by_us != 0;
+	return r->pins > 0 || r->in_work || r->queue || r->task.task != 0 || r->extend != 0 || repairs || waits;
 }
 
 void replicants_trim(struct replica *replica)

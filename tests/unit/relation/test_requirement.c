@@ -21,13 +21,15 @@ static const char description[] =
 	"  compute.key: {collection: /keys, item: '/keys/{id}'}\n"
 	"  image.image: {collection: /images, item: '/images/{id}'}\n";
 
-/* `both` is replicated over Site1 and Site2, `alone` is of one site, of `other` nothing is known. */
+/* `both` is replicated over Site1 and Site2, `gone` was, `alone` is of one site, of `other` nothing is known. */
 static enum relation_presence find(void *context, const struct glue_type *type, struct str id, uint32_t site)
 {
 	(void)context;
 	(void)type;
 	if (str_equal(id, STR("both")))
 		return site < 2 ? RELATION_THERE : RELATION_ABSENT;
+	if (str_equal(id, STR("gone")))
+		return RELATION_GONE;
 	return str_equal(id, STR("alone")) ? RELATION_SINGLE : RELATION_UNKNOWN;
 }
 
@@ -48,6 +50,9 @@ static const struct {
      "as in "
      "`image: SITE`"},
 	{CREATE, "{\"image\": \"both\"}", "Site1 % Site3", ABSENT_3, NULL},
+	{CREATE, "{\"image\": \"gone\"}", "Site1 & Site2",
+     "server.create at Site1 requires image.image `gone`, which was deleted", "name another one"},
+	{CREATE, "{\"image\": \"gone\"}", "Site1", NULL, NULL},
 	{CREATE, "{\"image\": \"both\"}", "{compute: Site1 & Site3, image: Site1}", NULL, NULL},
 	{CREATE, "{\"image\": \"both\"}", "{compute: Site1 & Site3, image: Site3}",
      "server.create at Site1 requires image.image `both` at Site3, where it is not", NULL},

@@ -134,6 +134,104 @@ static void test_reference(void **state)
 	world_free(world);
 }
 
+/* ---- Deletes go behind what needed what they delete ---- */
+
+static uint64_t delete_behind(struct world *world, uint32_t site, uint32_t number, struct replica_id *needed_by)
+{
+	struct replica_submission submission = {
+		.replicant = world_id(number),
+		.class = world_class("delete"),
+		.request = {.head = STR_INIT("delete"), .references = needed_by, .references_count = 1}};
+	return world_submit(world, site, &submission);
+}
+
+/* What needs replicant 1, 2, cannot be made at the other site for a while: 1 stays there as long, over a restart as well. */
+static void test_delete_behind_a_create(void **state)
+{
+	(void)state;
+	struct world *world = world_new(2);
+	struct replica_id server = world_id(2);
+	struct arena arena;
+	world_create(world, 0, 1, 3, "create 1");
+	world_go(world, 10 * SECOND);
+	world->sites[1].mode = SERVICE_MAKES_NOTHING;
+	world_create(world, 0, 2, 3, "create 2");
+	world_go(world, SECOND);
+	delete_behind(world, 0, 1, &server);
+	world_go(world, 100 * SECOND);
+	assert_null(world_item(world, 0, 1));
+	assert_non_null(world_item(world, 1, 1));
+	arena_init(&arena, 0);
+	struct replica_op_id op = {world_id(1), world->sites[0].id, 2};
+	struct replica_op_view view = world_look_op(world, 1, op, &arena);
+	assert_true(view.waits && !view.waits_unheard && memcmp(&view.waits_for, &server, sizeof(server)) == 0);
+	arena_free(&arena);
+	world_crash(world, 1);
+	world_start(world, 1);
+	world_go(world, 100 * SECOND);
+	assert_non_null(world_item(world, 1, 1));
+	world->sites[1].mode = SERVICE_FINE;
+	world_go(world, 100 * SECOND);
+	assert_null(world_item(world, 1, 1));
+	assert_int_equal(world_item(world, 1, 2)->value, 2);
+	assert_rows(world, REPLICA_OPERATIONS, 0);
+	world_free(world);
+}
+
+/* Its create is refused there, or it is deleted before it came: nothing is left that would need the other one. */
+static void test_delete_behind_what_does_not_come(void **state)
+{
+	(void)state;
+	for (int refused = 0; refused < 2; refused++) {
+		struct world *world = world_new(2);
+		struct replica_id server = world_id(2);
+		world_create(world, 0, 1, 3, "create 1");
+		world_go(world, 10 * SECOND);
+		if (refused)
+			world->sites[1].mode = SERVICE_FULL;
+		else
+			world_cut(world, 1);
+		world_create(world, 0, 2, 3, "create 2");
+		world_go(world, SECOND);
+		delete_behind(world, 0, 1, &server);
+		if (!refused)
+			world_ask(world, 0, 2, "delete");
+		world_go(world, SECOND);
+		world_cut(world, 0);
+		world_met(world);
+		world_go(world, 60 * SECOND);
+		assert_null(world_item(world, 1, 1));
+		assert_null(world_item(world, 1, 2));
+		world_free(world);
+	}
+}
+
+/* What needs it is at two of its three sites. The third one hears of it as little as of one that is still on its way: it waits, and not for
+ * ever. */
+static void test_delete_behind_what_is_elsewhere(void **state)
+{
+	(void)state;
+	struct world *world = world_new(3);
+	struct replica_id server = world_id(2);
+	world_create(world, 0, 1, 7, "create 1");
+	world_go(world, 10 * SECOND);
+	world->sites[1].mode = SERVICE_MAKES_NOTHING;
+	world_create(world, 0, 2, 3, "create 2");
+	world_go(world, SECOND);
+	delete_behind(world, 0, 1, &server);
+	world_go(world, 10 * SECOND);
+	assert_non_null(world_item(world, 2, 1));
+	world_go(world, 60 * SECOND);
+	assert_null(world_item(world, 2, 1));
+	assert_non_null(world_item(world, 1, 1));
+	world->sites[1].mode = SERVICE_FINE;
+	world_go(world, 100 * SECOND);
+	assert_null(world_item(world, 1, 1));
+	assert_int_equal(world_item(world, 1, 2)->value, 2);
+	assert_rows(world, REPLICA_OPERATIONS, 0);
+	world_free(world);
+}
+
 /* It has no copy at the third site, which says so. When it gets one, the other goes on. */
 static void test_reference_to_what_is_elsewhere(void **state)
 {
@@ -622,6 +720,9 @@ int main(void)
 		cmocka_unit_test(test_blob_after_restart),
 		cmocka_unit_test(test_site_removed_with_a_body),
 		cmocka_unit_test(test_reference),
+		cmocka_unit_test(test_delete_behind_a_create),
+		cmocka_unit_test(test_delete_behind_what_does_not_come),
+		cmocka_unit_test(test_delete_behind_what_is_elsewhere),
 		cmocka_unit_test(test_reference_to_what_is_elsewhere),
 		cmocka_unit_test(test_reference_to_rejected),
 		cmocka_unit_test(test_reference_in_doubt),
