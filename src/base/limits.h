@@ -41,6 +41,7 @@ enum {
 	LIMIT_ENGINE_BROUGHT = 32,   /* things that one of them may require, with what those require, */
 	LIMIT_ENGINE_BROUGHT_DEEP = 8,         /* and so on, so far */
 	LIMIT_ENGINE_PARTS = 256,              /* of one copy that are told of */
+	LIMIT_ENGINE_ELEMENTS = 256,           /* of a list that a new member gets one by one */
 	LIMIT_ENGINE_GIFTS = 64,               /* states that are given on request, at a time */
 	LIMIT_ENGINE_COMPARED_BYTES = 1 << 20, /* of a copy that is sent to be compared: of a longer one, its digest */
 	LIMIT_ENGINE_DIFFERENCES = 20,         /* told of one copy */

@@ -719,7 +719,7 @@ void engine_item_put(const struct run *run, struct str id, struct buf *out);
 /* state.c: the item was read, its files follow; then it is told of. The body is taken over. */
 void engine_state_give(struct run *run, const struct glue_operation *replace, struct buf *body);
 /* The same as a copy, which is made by a request with this head, and the references of the run's. Both are taken over. */
-void engine_state_copy(struct run *run, struct buf *head, struct buf *body);
+void engine_state_copy(struct run *run, struct str item, struct buf *head, struct buf *body);
 /* True: it may be that nothing is to be set; when that is known it is told of, or engine_run_go(). */
 bool engine_state_look(struct run *run);
 void engine_run_facets_end(struct run *run);

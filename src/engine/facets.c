@@ -132,8 +132,8 @@ static bool keep_body(struct facets *facets, struct facet_part *part)
 {
 	part->kind = ENGINE_FACET_HERE;
 	part->bytes = part->body.length;
-	if (part->body.length <= LIMIT_REPLICA_BODY_BYTES)
-		return true;
+	if (part->body.length <= LIMIT_REPLICA_BODY_BYTES || part->copying)
+		return true; /* a list is taken apart */
 	if (part->body.length > LIMIT_REPLICA_READ_BYTES) {
 		mark_failed(part, true, ERR_LIMIT, "it has %zu bytes; at most %d can be given to others", part->body.length,
 		            LIMIT_REPLICA_READ_BYTES);
@@ -267,6 +267,26 @@ void engine_facets_add(struct facets *facets)
 	for (uint32_t i = 1; i < glue_facets_count(facets->type); i++)
 		if (glue_facet_find(facets->type, i, &facets->parts[facets->parts_count].facet))
 			facets->parts_count++;
+}
+
+/* What is asked for if the item shows it last: it may be about all the others. */
+void engine_facets_add_copied(struct facets *facets, struct str item)
+{
+	static const enum glue_copy order[] = {GLUE_COPY_EACH, GLUE_COPY_WHEN};
+	for (uint32_t k = 0; k < 2; k++) {
+		for (uint32_t i = 1; i < glue_facets_count(facets->type); i++) {
+			const struct glue_copying *copying = glue_facet_copying(facets->type, i);
+			bool shows = copying->place.length == 0 || engine_item_shows(facets->type, copying, item);
+			if (copying->how != order[k] || !shows)
+				continue;
+			facets->parts[facets->parts_count++] =
+				(struct facet_part){.facet = {.name = glue_facet_name(facets->type, i),
+			                                  .number = i,
+			                                  .read = copying->read,
+			                                  .replace = copying->by},
+			                        .copying = copying};
+		}
+	}
 }
 
 void engine_facets_start(struct facets *facets)

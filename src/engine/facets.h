@@ -21,7 +21,8 @@
 #include "engine/engine_int.h"
 
 struct facet_part {
-	struct glue_facet facet; /* `read` NULL: it is in `body` already, and only to be kept */
+	struct glue_facet facet;            /* `read` NULL: it is in `body` already, and only to be kept */
+	const struct glue_copying *copying; /* a new member gets it by requests of their own; NULL: by one that sets it */
 	enum engine_facet kind;
 	bool refused;            /* FAILED: the service would say so again */
 	struct buf head;         /* of the request that sets it; "": a PUT of it */
@@ -56,6 +57,8 @@ struct facets {
 
 /* All that the type has, behind what is there. */
 void engine_facets_add(struct facets *facets);
+/* And those that a new member gets by requests of their own; `item` is what it shows. */
+void engine_facets_add_copied(struct facets *facets, struct str item);
 void engine_facets_start(struct facets *facets);
 /* What was kept gets its names; from here on an operation has to need it. */
 int engine_facets_keep(struct facets *facets, struct err *err);
@@ -63,5 +66,12 @@ int engine_facets_keep(struct facets *facets, struct err *err);
 void engine_facets_release(struct facets *facets);
 /* Whatever it is at; frees what it has, and not itself. */
 void engine_facets_end(struct facets *facets);
+
+/* elements.c: the body of a request for each element of a list, in what a facet shows. */
+typedef void engine_element_each(void *context, struct str body);
+int engine_elements(const struct glue_copying *copying, struct str shown, engine_element_each *each, void *context,
+                    struct err *err);
+/* Does the item show the value? */
+bool engine_item_shows(const struct glue_type *type, const struct glue_copying *copying, struct str item);
 
 #endif

@@ -6,8 +6,8 @@
  * waits there until it is. Its files and other facets are read behind it, and follow as requests of their own (state.c); so is a
  * body that is too long to travel with its operation.
  * Of what is divided the new member has nothing at first (parts.c).
- * It is refused for a type that has a facet which no request reads, or sets as a whole: nobody could tell whether there is anything in
- * it that would be missing at the new member.
+ * It is refused for a type that has a facet which no request reads, or sets as a whole, unless the description says how it is copied
+ * (`facets`): nobody could tell whether there is anything in it that would be missing at the new member.
  *
  * Leaving (REPLICA_LEAVE): DELETE of the item.
  *
@@ -36,7 +36,8 @@ static struct str find_odd_facet(const struct glue_type *type)
 {
 	struct glue_facet facet;
 	for (uint32_t i = 1; i < glue_facets_count(type); i++)
-		if (!glue_facet_find(type, i, &facet) && !glue_facet_is_shown(type, i))
+		if (!glue_facet_find(type, i, &facet) && !glue_facet_is_shown(type, i) &&
+		    glue_facet_copying(type, i)->how == GLUE_COPY_UNTOLD)
 			return glue_facet_name(type, i);
 	return STR("");
 }
@@ -47,7 +48,8 @@ struct shown {
 	struct engine_to_meta to;
 	struct replica_id references[LIMIT_REPLICA_REFERENCES];
 	uint32_t references_count;
-	bool more; /* than there can be */
+	bool more;     /* than there can be */
+	bool keeps_id; /* a create may say it: the new copy is called as the one here */
 };
 
 static void note_reference(struct shown *shown, struct replica_id id)
@@ -66,6 +68,8 @@ static bool put_meta(void *context, const struct glue_place *place, struct buf *
 	struct shown *shown = context;
 	struct glue_replacer meta = engine_to_meta(&shown->to);
 	struct engine_found found;
+	if (place->kind == GLUE_PLACE_ID && shown->keeps_id)
+		return false;
 	if (place->kind == GLUE_PLACE_REFERENCE && place->relation != GLUE_COMPOSITION &&
 	    engine_place_find(&shown->to, place, &found))
 		note_reference(shown, found.id);
@@ -112,7 +116,7 @@ static int make_copy(struct run *run, struct str answer, struct buf *head, struc
 	if (shown->more)
 		code = err_set(err, ERR_LIMIT, "it refers to more than %d replicated resources", LIMIT_REPLICA_REFERENCES);
 	else
-		code = glue_anew(run->match.type, buf_str(&text), body, err);
+		code = glue_anew(run->match.type, buf_str(&text), true, body, err);
 	buf_put(&fields, STR("Content-Type: application/json\r\n"));
 	if (code == 0)
 		code = engine_parts_none(run, &fields, body, err);
@@ -135,7 +139,8 @@ static void copy_told(void *context, const struct http_call_answer *answer)
 		return;
 	}
 	struct buf head = {0}, body = {0};
-	struct shown shown = {.to = {run->engine, run->own, run->setup->about.glue}};
+	struct shown shown = {.to = {run->engine, run->own, run->setup->about.glue},
+	                      .keeps_id = glue_type_identity(run->match.type) == GLUE_SUGGESTED};
 	if (make_copy(run, answer->body, &head, &body, &shown, &err) != 0) {
 		engine_run_fail(run, REPLICA_REFUSED, "%s", err.text);
 		buf_free(&head);
@@ -146,7 +151,7 @@ static void copy_told(void *context, const struct http_call_answer *answer)
 	run->request.references_count = shown.references_count;
 	run->request.references = (const struct replica_id *)arena_copy(
 		&run->arena, (const char *)shown.references, shown.references_count * sizeof(shown.references[0]));
-	engine_state_copy(run, &head, &body);
+	engine_state_copy(run, answer->body, &head, &body);
 }
 
 void engine_read_copy(struct run *run)
@@ -158,7 +163,7 @@ void engine_read_copy(struct run *run)
 	else if (odd.length > 0)
 		engine_run_fail(run, REPLICA_REFUSED,
 		                "what it has as `%.*s` cannot be copied: the description knows no GET and PUT of one path that "
-		                "read it and set it as a whole",
+		                "read it and set it as a whole, and says nothing else of it in `facets`",
 		                STR_FMT(odd));
 	else
 		engine_run_ask(run,

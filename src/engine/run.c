@@ -519,7 +519,7 @@ static bool become_create(struct run *run)
 	run->asked = engine_request_of(run->task.service, STR("POST"), buf_str(&run->target), run->head.content_type);
 	bool known = glue_match(run->setup->about.glue, &run->asked, &run->match) && !run->match.needs_body &&
 	             glue_operation_effect(run->match.operation) == GLUE_CREATE;
-	bool fine = known && glue_anew(run->match.type, buf_str(&run->body), &body, &err) == 0;
+	bool fine = known && glue_anew(run->match.type, buf_str(&run->body), false, &body, &err) == 0;
 	if (fine) {
 		buf_free(&run->body);
 		run->body = body;

@@ -78,6 +78,15 @@ static bool is_taken_away(const struct run *run, const struct facet_part *part)
 	return part->kind == ENGINE_FACET_NONE && part->facet.remove && run->task.kind == REPLICA_READ_STATE;
 }
 
+/* In words that all members understand. */
+static void put_item(const struct run *run, struct buf *out)
+{
+	engine_base_put(run->setup, run->task.service, out);
+	buf_put(out, run->task.collection);
+	buf_put_char(out, '/');
+	replica_id_put(run->task.op.replicant, out);
+}
+
 static void put_head(const struct run *run, const struct facet_part *part, struct buf *out)
 {
 	bool removes = is_taken_away(run, part);
@@ -87,10 +96,7 @@ static void put_head(const struct run *run, const struct facet_part *part, struc
 		type = buf_str(&part->content_type);
 	if (type.length == 0)
 		type = part->facet.opaque ? STR("application/octet-stream") : STR("application/json");
-	/* In words that all members understand. */
-	buf_put(&item, run->task.collection);
-	buf_put_char(&item, '/');
-	replica_id_put(run->task.op.replicant, &item);
+	put_item(run, &item);
 	if (part->facet.number == 0)
 		buf_put(&target, buf_str(&item));
 	else
@@ -130,33 +136,96 @@ static struct replica_part make_part(const struct run *run, const struct facet_p
 	return made;
 }
 
+/* The requests that make it, one by one. */
+struct issuing {
+	const struct run *run;
+	const struct facet_part *part;
+	struct replica_part *parts;
+	struct buf *texts; /* a head and a body of each */
+	uint32_t count, capacity;
+	struct err err;
+};
+
+static struct replica_part *one_more(struct issuing *issuing, struct buf **texts)
+{
+	if (issuing->count == issuing->capacity) {
+		issuing->capacity = 2 * issuing->capacity + LIMIT_GLUE_FACETS;
+		issuing->parts = realloc(issuing->parts, issuing->capacity * sizeof(*issuing->parts));
+		issuing->texts = realloc(issuing->texts, 2 * issuing->capacity * sizeof(*issuing->texts));
+		CHECK(issuing->parts && issuing->texts);
+	}
+	*texts = &issuing->texts[2 * (size_t)issuing->count];
+	(*texts)[0] = (*texts)[1] = (struct buf){0};
+	return &issuing->parts[issuing->count++];
+}
+
+static void add_part(struct issuing *issuing)
+{
+	struct buf *texts;
+	struct replica_part *part = one_more(issuing, &texts);
+	*part = make_part(issuing->run, issuing->part, &texts[0]);
+}
+
+/* Of a facet that a new member gets so. */
+static void add_request(void *context, struct str body)
+{
+	struct issuing *issuing = context;
+	const struct glue_operation *by = issuing->part->copying->by;
+	struct buf *texts, item = {0}, target = {0};
+	struct replica_part *part = one_more(issuing, &texts);
+	put_item(issuing->run, &item);
+	glue_plain_put(by, buf_str(&item), &target);
+	struct str fields = body.length > 0 ? STR("Content-Type: application/json\r\n") : STR("");
+	engine_head_put(&(struct engine_head){glue_plain_method(by), buf_str(&target), fields, STR("")}, &texts[0]);
+	buf_put(&texts[1], body);
+	*part =
+		(struct replica_part){.class = engine_class(by),
+	                          .request = {.head = buf_str(&texts[0]), .body = buf_str(&texts[1]), .secret = STR("S")}};
+	buf_free(&item);
+	buf_free(&target);
+}
+
+static void add_requests(struct issuing *issuing)
+{
+	const struct facet_part *part = issuing->part;
+	if (part->copying->how == GLUE_COPY_WHEN)
+		add_request(issuing, STR(""));
+	else if (issuing->err.code == 0)
+		engine_elements(part->copying, buf_str(&part->body), add_request, issuing, &issuing->err);
+}
+
 /* All of it is on the disk. */
 static void issue(struct run *run, struct facets *facets)
 {
-	struct replica_part parts[LIMIT_GLUE_FACETS + 1];
-	struct buf heads[LIMIT_GLUE_FACETS + 1] = {{0}};
-	uint32_t count = 0;
+	struct issuing issuing = {.run = run};
 	struct buf left = {0}; /* names of those that stay where others have them, and this site has not */
 	for (uint32_t i = 0; i < facets->parts_count; i++) {
-		const struct facet_part *part = &facets->parts[i];
-		if (part->kind == ENGINE_FACET_HERE || is_taken_away(run, part)) {
-			parts[count] = make_part(run, part, &heads[count]);
-			count++;
+		const struct facet_part *part = issuing.part = &facets->parts[i];
+		if (part->copying && part->kind == ENGINE_FACET_HERE) {
+			add_requests(&issuing);
+		} else if (part->kind == ENGINE_FACET_HERE || is_taken_away(run, part)) {
+			add_part(&issuing);
 		} else {
 			buf_put(&left, left.length > 0 ? STR(" ") : STR(""));
 			buf_put(&left, part->facet.name);
 		}
 	}
-	engine_run_tell(run, &(struct replica_outcome){.kind = REPLICA_ACCEPTED,
-	                                               .status = 200,
-	                                               .answer = buf_str(&left),
-	                                               .state = parts[0].request,
-	                                               .state_class = parts[0].class,
-	                                               .parts = parts + 1,
-	                                               .parts_count = count - 1});
+	const struct replica_part *parts = issuing.parts;
+	if (issuing.err.code)
+		engine_run_fail(run, REPLICA_REFUSED, "%s", issuing.err.text);
+	else
+		engine_run_tell(run, &(struct replica_outcome){.kind = REPLICA_ACCEPTED,
+		                                               .status = 200,
+		                                               .answer = buf_str(&left),
+		                                               .state = parts[0].request,
+		                                               .state_class = parts[0].class,
+		                                               .parts = parts + 1,
+		                                               .parts_count = issuing.count - 1});
 	buf_free(&left);
-	for (uint32_t i = 0; i < count; i++)
-		buf_free(&heads[i]);
+	for (uint32_t i = 0; i < 2 * issuing.count; i++)
+		buf_free(&issuing.texts[i]);
+	free(issuing.parts);
+	free(issuing.texts);
 }
 
 static void all_read(struct facets *facets)
@@ -174,7 +243,9 @@ static void all_read(struct facets *facets)
 	end(facets);
 }
 
-static void give(struct run *run, const struct glue_operation *replace, struct buf *head, struct buf *body)
+/* `item`: of a copy, what it shows. */
+static void give(struct run *run, const struct glue_operation *replace, const struct str *item, struct buf *head,
+                 struct buf *body)
 {
 	struct facets *facets = begin(run);
 	facets->type = run->match.type;
@@ -188,18 +259,20 @@ static void give(struct run *run, const struct glue_operation *replace, struct b
 	*head = *body = (struct buf){0};
 	facets->parts_count = 1;
 	engine_facets_add(facets);
+	if (item)
+		engine_facets_add_copied(facets, *item);
 	engine_facets_start(facets);
 }
 
 void engine_state_give(struct run *run, const struct glue_operation *replace, struct buf *body)
 {
 	struct buf head = {0};
-	give(run, replace, &head, body);
+	give(run, replace, NULL, &head, body);
 }
 
-void engine_state_copy(struct run *run, struct buf *head, struct buf *body)
+void engine_state_copy(struct run *run, struct str item, struct buf *head, struct buf *body)
 {
-	give(run, NULL, head, body);
+	give(run, NULL, &item, head, body);
 }
 
 /* ---- Taking --------------------------------------------------------------------------------------------------------- */

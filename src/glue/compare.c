@@ -345,13 +345,16 @@ int glue_comparable(const struct glue_type *type, struct str body, struct buf *o
 	return code;
 }
 
-int glue_anew(const struct glue_type *type, struct str body, struct buf *out, struct err *err)
+int glue_anew(const struct glue_type *type, struct str body, bool with_id, struct buf *out, struct err *err)
 {
 	struct glue_places *places = glue_places_new();
 	int code = add_places(places, type, &type->volatiles, GLUE_PLACE_ID, err);
 	if (code == 0)
 		code = add_parts(places, type, err);
-	if (code == 0 && type->identity != GLUE_CHOSEN)
+	if (code == 0)
+		code = add_places(places, type, &type->derived, GLUE_PLACE_ID, err);
+	bool says_id = type->identity == GLUE_CHOSEN || (with_id && type->identity == GLUE_SUGGESTED);
+	if (code == 0 && !says_id)
 		code = add_places(places, type, &type->ids, GLUE_PLACE_ID, err);
 	if (code == 0 && type->identity != GLUE_CHOSEN)
 		code = add_places(places, type, &type->links, GLUE_PLACE_ID, err);

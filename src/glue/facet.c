@@ -70,6 +70,39 @@ struct str glue_facet_name(const struct glue_type *type, uint32_t number)
 	return type->facets[number];
 }
 
+const struct glue_operation *glue_facet_reader(const struct glue_type *type, uint32_t number)
+{
+	for (uint32_t i = 0; i < type->operations_count; i++)
+		if (type->operations[i].facet_number == number && reads(&type->operations[i]))
+			return &type->operations[i];
+	return NULL;
+}
+
+bool glue_operation_is_plain(const struct glue_operation *operation)
+{
+	return operation->conditions_count == 0 && find_path(operation) != NULL;
+}
+
+struct str glue_plain_method(const struct glue_operation *operation)
+{
+	for (int method = 0; method < GLUE_METHODS; method++)
+		if (operation->methods & (1u << method))
+			return str_of(glue_method_name((enum glue_method)method));
+	return STR("");
+}
+
+const struct glue_copying *glue_facet_copying(const struct glue_type *type, uint32_t number)
+{
+	static const struct glue_copying untold = {.how = GLUE_COPY_UNTOLD};
+	CHECK(number < type->facets_count);
+	return type->copies ? &type->copies[number] : &untold;
+}
+
+struct str glue_type_object(const struct glue_type *type)
+{
+	return type->object;
+}
+
 static const struct glue_operation *find_remove(const struct glue_type *type, const struct glue_operation *read)
 {
 	for (uint32_t i = 0; i < type->operations_count; i++) {
@@ -83,6 +116,9 @@ static const struct glue_operation *find_remove(const struct glue_type *type, co
 
 bool glue_facet_is_shown(const struct glue_type *type, uint32_t number)
 {
+	enum glue_copy how = glue_facet_copying(type, number)->how;
+	if (how == GLUE_COPY_ITEM || how == GLUE_COPY_WHEN)
+		return true;
 	for (uint32_t i = 0; i < glue_operations_count(type); i++) {
 		const struct glue_operation *operation = glue_operation_at(type, i);
 		if (glue_facet_number(operation) == number && glue_operation_effect(operation) != GLUE_RELATIVE)
@@ -120,7 +156,12 @@ bool glue_facet_find(const struct glue_type *type, uint32_t number, struct glue_
 
 void glue_facet_put(const struct glue_facet *facet, struct str item, struct buf *out)
 {
-	const struct glue_template *template = find_path(facet->read);
+	glue_plain_put(facet->read, item, out);
+}
+
+void glue_plain_put(const struct glue_operation *operation, struct str item, struct buf *out)
+{
+	const struct glue_template *template = find_path(operation);
 	buf_put(out, item);
 	for (uint32_t i = words_from(template); i < template->segments_count; i++) {
 		buf_put_char(out, '/');

@@ -361,10 +361,39 @@ uint32_t glue_facets_count(const struct glue_type *type);
 struct str glue_facet_name(const struct glue_type *type, uint32_t number);
 /* False: it cannot be; the item itself neither. */
 bool glue_facet_find(const struct glue_type *type, uint32_t number, struct glue_facet *facet);
-/* Is it nothing but what is changed by so much (what is in use)? Then the item shows it, and it is copied and compared with that. */
+/* Is it nothing but what is changed by so much (what is in use), or does the description say so? Then the item shows it, and it is copied
+ * and compared with that. */
 bool glue_facet_is_shown(const struct glue_type *type, uint32_t number);
 /* Its path, given that of the item. */
 void glue_facet_put(const struct glue_facet *facet, struct str item, struct buf *out);
+
+/* How one that no request sets as a whole gets to a new site. */
+enum glue_copy {
+	GLUE_COPY_UNTOLD, /* nobody says */
+	GLUE_COPY_ITEM,   /* with the item, which shows it, and whose create says it */
+	GLUE_COPY_NONE,   /* not at all: it is of the moment */
+	GLUE_COPY_EACH,   /* it is a list: by a request for each element */
+	GLUE_COPY_WHEN,   /* by a request, if the item shows a value */
+};
+
+struct glue_copying {
+	enum glue_copy how;
+	const struct glue_operation *by;   /* EACH, WHEN: the request */
+	const struct glue_operation *read; /* EACH: shows the list, */
+	struct str each;                   /* which stands there */
+	const struct str *body;            /* pointers: where something stands in the body of a request, */
+	const struct str *from;            /* and where that stands in the element */
+	uint32_t body_count;
+	struct str place; /* WHEN, and perhaps EACH: where in the object, */
+	struct str value; /* and what, a string; "" and "": whatever it shows */
+};
+
+const struct glue_copying *glue_facet_copying(const struct glue_type *type, uint32_t number); /* never NULL */
+/* Of what is said there: the method and, given that of the item, the path. */
+struct str glue_plain_method(const struct glue_operation *operation);
+void glue_plain_put(const struct glue_operation *operation, struct str item, struct buf *out);
+/* Where the object is in the body of an item. */
+struct str glue_type_object(const struct glue_type *type);
 
 /* How two concurrent operations of a type are resolved, x before y in T: the description's word or DESIGN 7's default. */
 enum glue_resolution glue_resolve(const struct glue_type *type, const struct glue_operation *x,
@@ -504,8 +533,9 @@ struct glue_difference {
 uint32_t glue_differences(struct str a, struct str b, uint32_t most, bool *more,
                           void (*each)(void *context, const struct glue_difference *difference), void *context);
 
-/* An item's JSON text, to make another one like it: without what its service gives to each by itself, the id and links that have it,
- * and without what may differ between replicas. Ids that the user chooses stay. Errors as glue_comparable(). */
-int glue_anew(const struct glue_type *type, struct str body, struct buf *out, struct err *err);
+/* An item's JSON text, to make another one like it: without what its service gives to each by itself, the id and links that have it, what it
+ * finds out by itself, and without what may differ between replicas. Ids that the user chooses stay; `with_id`: so do those that
+ * a create may say. Errors as glue_comparable(). */
+int glue_anew(const struct glue_type *type, struct str body, bool with_id, struct buf *out, struct err *err);
 
 #endif

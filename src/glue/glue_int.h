@@ -131,6 +131,7 @@ struct glue_type {
 	struct str natural_name; /* its name ("": has none), */
 	struct glue_texts links;
 	struct glue_texts volatiles;     /* and to what may differ between replicas, */
+	struct glue_texts derived;       /* what its service finds out by itself, */
 	struct glue_texts preconditions; /* or has to be so for a request to be carried out */
 	struct glue_texts paging;        /* members of a list's query that ask for a page, */
 	struct glue_texts sort;          /* or an order */
@@ -159,7 +160,8 @@ struct glue_type {
 	uint32_t operations_count;
 	struct glue_rule *rules;
 	uint32_t rules_count;
-	struct str *facets; /* by number; [0] is "" */
+	struct str *facets;          /* by number; [0] is "" */
+	struct glue_copying *copies; /* by the same; NULL: nothing is said of any */
 	uint32_t facets_count;
 	struct glue_places **places; /* all that its operations use, to be freed */
 	uint32_t places_count;
@@ -224,6 +226,10 @@ struct glue {
 const struct glue_template *glue_find_template(const struct glue *glue, struct str service, struct str path,
                                                struct glue_value values[LIMIT_GLUE_VARIABLES], uint32_t *values_count,
                                                const struct glue_type **type);
+
+/* facet.c: is it asked for by its method and its path, which is below that of an item, alone? And the GET so of a facet; NULL. */
+bool glue_operation_is_plain(const struct glue_operation *operation);
+const struct glue_operation *glue_facet_reader(const struct glue_type *type, uint32_t number);
 
 /* splice_target.c: where the path of a link begins: behind `http://host:port`, or `//host:port`. */
 size_t glue_link_path(struct str link);

@@ -119,6 +119,9 @@ void glue_read_sort(struct glue_load *load, const struct yaml_entry *entry, stru
 void glue_read_operations(struct glue_load *load, const struct yaml_entry *entry, struct glue_type *type);
 void glue_read_resolutions(struct glue_load *load, const struct yaml_entry *entry, struct glue_type *type);
 
+/* read_facet.c: once its operations are read. */
+void glue_read_facets(struct glue_load *load, const struct yaml_entry *entry, struct glue_type *type);
+
 /* assemble.c: once all is read, the tries, and the places of each operation. */
 void glue_assemble(struct glue_load *load, const struct yaml_entry *credentials);
 /* Of one operation. */

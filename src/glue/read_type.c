@@ -20,6 +20,7 @@ enum {
 	FIND,
 	LINKS,
 	VOLATILE,
+	DERIVED,
 	PRECONDITIONS,
 	REFERENCES,
 	OWNER,
@@ -28,6 +29,7 @@ enum {
 	CROSS,
 	DELETE,
 	OPERATIONS,
+	FACETS,
 	RESOLUTIONS,
 	TYPE_KEYS
 };
@@ -48,6 +50,7 @@ static const char *const type_keys[] = {[COLLECTION] = "collection",
                                         [FIND] = "find",
                                         [LINKS] = "links",
                                         [VOLATILE] = "volatile",
+                                        [DERIVED] = "derived",
                                         [PRECONDITIONS] = "preconditions",
                                         [REFERENCES] = "references",
                                         [OWNER] = "owner",
@@ -56,6 +59,7 @@ static const char *const type_keys[] = {[COLLECTION] = "collection",
                                         [CROSS] = "cross",
                                         [DELETE] = "delete",
                                         [OPERATIONS] = "operations",
+                                        [FACETS] = "facets",
                                         [RESOLUTIONS] = "resolutions",
                                         NULL};
 
@@ -261,6 +265,8 @@ static void read_object(struct glue_load *load, const struct yaml_entry found[TY
 		type->links = glue_list(load, &found[LINKS], LIMIT_GLUE_POINTERS, glue_pointer);
 	if (found[VOLATILE].value != NULL)
 		type->volatiles = glue_list(load, &found[VOLATILE], LIMIT_GLUE_POINTERS, glue_pointer);
+	if (found[DERIVED].value != NULL)
+		type->derived = glue_list(load, &found[DERIVED], LIMIT_GLUE_POINTERS, glue_pointer);
 	if (found[PRECONDITIONS].value != NULL)
 		type->preconditions = glue_list(load, &found[PRECONDITIONS], LIMIT_GLUE_POINTERS, glue_pointer);
 	if (found[REFERENCES].value != NULL)
@@ -273,8 +279,8 @@ static void read_object(struct glue_load *load, const struct yaml_entry found[TY
 		glue_read_relied(load, &found[RELIED], type);
 	if (found[CROSS].value != NULL)
 		glue_read_cross(load, &found[CROSS], type);
-	uint32_t pointers =
-		type->ids.count + type->links.count + type->volatiles.count + type->preconditions.count + type->in_body.count;
+	uint32_t pointers = type->ids.count + type->links.count + type->volatiles.count + type->derived.count +
+	                    type->preconditions.count + type->in_body.count;
 	if (pointers > LIMIT_GLUE_POINTERS)
 		glue_complain(load, ERR_LIMIT,
 		              found[LINKS].value != NULL ? found[LINKS].key_node->start_mark : (yaml_mark_t){0},
@@ -314,6 +320,8 @@ static void read_type(struct glue_load *load, const struct yaml_entry *entry, st
 		              TEXT_NAME(type->name));
 	glue_read_operations(load, &found[OPERATIONS], type);
 	check_variables(load, found, type);
+	if (found[FACETS].value != NULL)
+		glue_read_facets(load, &found[FACETS], type);
 	if (found[RESOLUTIONS].value != NULL)
 		glue_read_resolutions(load, &found[RESOLUTIONS], type);
 }

@@ -27,6 +27,11 @@ def with_operation(**keys):
     return with_type(operations={"act": {"method": "POST", "path": "{item}/act", **keys}})
 
 
+def with_facet(**keys):
+    return with_type(operations={"act": {"method": "POST", "path": "{item}/act", "facet": "part"},
+                                 "acts": {"method": "GET", "path": "{item}/act", "facet": "part"}}, facets={"part": keys})
+
+
 @pytest.fixture(scope="session")
 def schema(root):
     made = json.loads((root / "docs/description.schema.json").read_text())
@@ -136,6 +141,7 @@ PLACES = {
     "reference": with_type(references={"body": {"/a": {"zork": 1}}}),
     "cross": with_type(cross={"zork": 1}),
     "operation": with_operation(zork=1),
+    "facet": with_facet(zork=1),
     "resolution": with_type(resolutions=[{"zork": 1}]),
 }
 
@@ -157,6 +163,10 @@ ACT = {"method": "POST", "path": "{item}/act"}
 
 GOOD = [
     MINIMAL,
+    with_facet(copy="item"),
+    with_facet(copy="none"),
+    with_facet(copy="act", each="/acts", body={"/a": "/b"}, when={"/state": "on"}),
+    with_type(derived=["/sum"], facets={}),
     {"format": 1, "application": "a", "types": {"*.{things}": {"collection": "/{things}", "item": "/{things}/{id}"}}},
     {**MINIMAL, "services": {"image": {}, "*": None}},
     {**MINIMAL, "credentials": None},
@@ -205,6 +215,12 @@ GOOD = [
 ]
 
 BAD = [
+    with_facet(each="/acts"),
+    with_facet(copy="act", each="acts", body={"/a": "/b"}),
+    with_facet(copy="act", each="/acts", body={"a": "/b"}),
+    with_facet(copy="act", when={}),
+    with_facet(copy="act", when={"/a": "x", "/b": "y"}),
+    with_type(derived="sum"),
     [], "text", {}, {"format": 1}, {**MINIMAL, "format": 2}, {**MINIMAL, "format": "x"},
     {**MINIMAL, "application": ""}, {**MINIMAL, "application": "x" * 129}, {**MINIMAL, "application": ["a"]},
     {**MINIMAL, "types": {}}, {**MINIMAL, "types": None}, {**MINIMAL, "types": ["image.image"]},

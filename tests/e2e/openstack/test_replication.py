@@ -106,6 +106,60 @@ def test_an_id_of_the_user_s_own(lab):
     wait_for(lambda: image(lab, "Site1", own) is None, f"{own} to be gone from Site1")
 
 
+def replicant(lab, *words):
+    done = lab.cheops("Site1", "replicant", *words)
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+def extend(lab, only):
+    """An image of Site1 alone comes to Site2 as well; its meta-id."""
+    meta = replicant(lab, "adopt", f"image/v2/images/{only}").split()[0]
+    replicant(lab, "extend", meta, "Site2", "--wait")
+    settled(lab, meta)
+    return meta
+
+
+def test_an_image_comes_to_a_further_site(lab):
+    """By the same id, with its file, properties, tags and members; and active or not, as it is."""
+    only = lab.make_image("Site1", visibility="shared", tags=["stable"], os_distro="debian", min_disk=1)
+    project = lab.openstack("Site1", "project show demo -f value -c id").out.strip()
+    shared = lab.ask("Site1", "image", f"/v2/images/{only}/members", "POST", body={"member": project})
+    assert shared.status == 200, shared
+    meta = extend(lab, only)
+    here, there = (image(lab, site, only) for site in lab.sites)
+    for name in ("id", "name", "owner", "checksum", "size", "status", "visibility", "os_distro", "min_disk", "disk_format"):
+        assert there[name] == here[name], name
+    assert there["tags"] == ["stable"]
+    files = [lab.ask(site, "image", f"/v2/images/{only}/file", direct=True).bytes for site in lab.sites]
+    assert files[0] == files[1]
+    members = lab.ask("Site2", "image", f"/v2/images/{only}/members", direct=True).json["members"]
+    assert [(each["member_id"], each["image_id"]) for each in members] == [(project, only)]
+    assert lab.cheops("Site2", "get", meta, "--verify").returncode == 0
+    # From here on it is one as if it had been made at both.
+    name = lab.name("debian")
+    assert lab.openstack("Site2", f"image set {only} --name {name}").status == 0
+    wait_for(lambda: image(lab, "Site1", only)["name"] == name, "its new name at Site1")
+    boot(lab, "Site2", only, called=meta)
+    off = lab.make_image("Site1")
+    assert lab.openstack("Site1", f"image set {off} --deactivate").status == 0
+    extend(lab, off)
+    assert [image(lab, site, off)["status"] for site in lab.sites] == ["deactivated"] * 2
+    for each in (only, off):
+        assert lab.openstack("Site2", f"image delete {each}").status == 0
+        wait_for(lambda each=each: image(lab, "Site1", each) is None, f"{each} to be gone from Site1")
+
+
+def test_an_image_is_brought_along(lab):
+    """A server at both sites, of an image that is at one of them: the scope says that it may be copied."""
+    only, name = lab.make_image("Site1"), lab.name("vm")
+    made = lab.boot("Site1", only, "{compute: with_requirements(Site1 & Site2)}", name)
+    assert made.status == 202, made
+    for site in lab.sites:
+        assert lab.wait_made(site, name)["image"]["id"] == only
+    settled(lab, made.json["server"]["id"])
+
+
 def test_the_other_site_is_away(lab):
     """During all of it: an image is made, filled, changed; another one made and deleted again."""
     path, name = lab.file(2 << 20), lab.name("debian")

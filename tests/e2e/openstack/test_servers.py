@@ -37,6 +37,42 @@ def test_a_server_at_both(lab):
         wait_for(lambda site=site: not lab.servers(site), f"{other} to be gone from {site}")
 
 
+def verified(lab, site, wanted):
+    """All copies are said to be the same."""
+    def same():
+        found = lab.cheops(site, "get", wanted, "--verify")
+        assert found.returncode in (0, 1), found.stdout  # 1: not settled yet
+        return found.returncode == 0
+
+    wait_for(same, f"the copies of {wanted} to be compared")
+
+
+def test_copies_are_the_same(lab):
+    """Whatever is in them: the ids of a replicated flavor, links that each Nova builds, which lead to the agent with the ids that users know."""
+    disk, name = replicated_image(lab), lab.name("vm")
+    flavor = lab.openstack("Site1", f"flavor create {lab.name('m1')} --ram 64 --disk 1 --vcpus 1 -f json", BOTH).json["id"]
+    settled(lab, flavor)
+    made = lab.ask("Site1", "compute", "/v2.1/servers", "POST", scope=BOTH, headers={"OpenStack-API-Version": "compute 2.37"}, body={
+        "server": {"name": name, "imageRef": disk, "flavorRef": flavor, "networks": "none"}})
+    assert made.status == 202, made
+    server = made.json["server"]["id"]
+    for site in lab.sites:
+        lab.wait_made(site, name)
+    settled(lab, server)
+    own = f"http://{lab.address('Site1')}:8774"
+    links = {f"{own}/v2.1/servers/{server}", f"{own}/servers/{server}"}
+    assert {each["href"] for each in made.json["server"]["links"]} == links and made.header("Location") in links
+    for site in lab.sites:
+        front = f"http://{lab.address(site)}:8774"
+        shown = lab.ask(site, "compute", f"/v2.1/servers/{server}", headers={"OpenStack-API-Version": "compute 2.37"}).json["server"]
+        assert shown["flavor"] == {"id": flavor, "links": [{"rel": "bookmark", "href": f"{front}/flavors/{flavor}"}]}
+        for wanted in (server, flavor, disk):
+            verified(lab, site, wanted)
+    assert lab.openstack("Site2", f"server delete --wait {server}").status == 0
+    assert lab.openstack("Site2", f"flavor delete {flavor}").status == 0
+    settled(lab, flavor)
+
+
 def test_a_server_while_a_site_is_away(lab):
     disk, name = replicated_image(lab), lab.name("vm")
     with lab.apart():
@@ -63,11 +99,24 @@ def test_a_server_group(lab):
     for site in lab.sites:
         shown = lab.ask(site, "compute", f"/v2.1/os-server-groups/{group}")
         assert (shown.json["server_group"]["id"], shown.json["server_group"]["members"]) == (group, [server])
-    assert lab.openstack("Site2", f"server delete --wait {server}").status == 0
+        listed = lab.openstack(site, "server group list --long -f json").json
+        assert [(each["ID"], each["Members"]) for each in listed] == [(group, [server])]
+        verified(lab, site, group)
+    # Nova lets a group go with servers in it: they stay, and are in none.
     assert lab.openstack("Site2", f"server group delete {group}").status == 0
     for site in lab.sites:
         wait_for(lambda site=site: lab.ask(site, "compute", "/v2.1/os-server-groups", direct=True).json["server_groups"] == [],
                  f"the group to be gone from {site}")
+        assert lab.servers(site)[name]["status"] == "ACTIVE"
+        assert lab.openstack(site, "server group list -f json").json == []
+        assert lab.ask(site, "compute", f"/v2.1/servers/{server}").json["server"]["server_groups"] == []
+    settled(lab, group)
+    verified(lab, "Site1", server)
+    late = lab.ask("Site1", "compute", "/v2.1/servers", "POST", scope=BOTH, body={
+        "server": {"name": lab.name("vm"), "imageRef": disk, "flavorRef": "1", "networks": "none"},
+        "os:scheduler_hints": {"group": group}})
+    assert late.status == 400 and group in late.json["badRequest"]["message"], late
+    assert lab.openstack("Site2", f"server delete --wait {server}").status == 0
 
 
 def test_an_image_that_servers_required(lab):
@@ -83,8 +132,44 @@ def test_an_image_that_servers_required(lab):
     for site in lab.sites:
         wait_for(lambda site=site: image(lab, site, disk) is None, f"{disk} to be gone from {site}")
         assert lab.servers(site)[name]["status"] == "ACTIVE"
-    refused = lab.boot("Site1", disk, BOTH)
-    assert refused.status in (400, 404, 409), refused
+    settled(lab, disk)
+    for site in lab.sites:
+        assert f"requires image.image {disk}  gone" in lab.cheops(site, "deps", "tree", server).stdout
+        assert f"required by compute.server {server}" in lab.cheops(site, "deps", "why", disk).stdout
+
+        def refused(site=site):
+            answer = lab.boot(site, disk, BOTH)
+            assert answer.status in (400, 409), answer  # Nova's own, until all sites know of each other that it is gone
+            return answer if answer.status == 409 else None
+
+        says = wait_for(refused, f"{disk} to be gone for good").json["conflictingRequest"]["message"]
+        assert f"requires image.image `{disk}`, which was deleted" in says
+    rebuilt = lab.ask("Site2", "compute", f"/v2.1/servers/{server}/action", "POST", body={"rebuild": {"imageRef": disk}})
+    assert rebuilt.status == 400 and "image" in rebuilt.json["badRequest"]["message"], rebuilt
+    for site in lab.sites:
+        assert list(lab.servers(site)) == [name] and lab.servers(site)[name]["status"] == "ACTIVE"
+
+
+def test_an_image_that_is_deleted_before_a_site_could_use_it(lab):
+    """Site2 is to make a server of it, and to delete it. It does so in this order, also if Nova there is not up yet."""
+    disk, name = replicated_image(lab), lab.name("vm")
+    with lab.apart():
+        server = lab.boot("Site1", disk, BOTH, name).json["server"]["id"]
+        lab.wait_made("Site1", name)
+        deleted = lab.ask("Site1", "image", f"/v2/images/{disk}", "DELETE")
+        assert deleted.status == 204, deleted
+        lab.kill_part("Site2", "nova-api")
+    try:
+        waits = f"waits for {server}"
+        wait_for(lambda: waits in lab.cheops("Site2", "ops", "get", deleted.header("Cheops-Operation")).stdout,
+                 "Site2 to say what the delete waits for")
+        assert image(lab, "Site2", disk) and not image(lab, "Site1", disk)
+    finally:
+        lab.start_part("Site2", "nova-api")
+    lab.wait_made("Site2", name)
+    wait_for(lambda: image(lab, "Site2", disk) is None, f"{disk} to be gone from Site2")
+    settled(lab, server)
+    settled(lab, disk)
 
 
 def test_an_image_of_one_site_is_refused(lab):

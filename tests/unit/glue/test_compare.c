@@ -208,7 +208,7 @@ static void test_parts(void **state)
 	assert_int_equal(glue_comparable(stack, str_of(body), &out, &err), 0);
 	assert_string_equal(buf_c(&out), "{\"count\":2,\"first\":\"a\",\"groups\":[{\"name\":\"g\"}],\"id\":\"7\"}");
 	buf_clear(&out);
-	assert_int_equal(glue_anew(stack, str_of(body), &out, &err), 0);
+	assert_int_equal(glue_anew(stack, str_of(body), false, &out, &err), 0);
 	assert_string_equal(buf_c(&out), "{\"count\":2,\"first\":\"a\",\"groups\":[{\"name\":\"g\"}]}");
 	buf_clear(&out);
 	assert_int_equal(glue_without_parts(stack, STR("no JSON"), &out, &err), ERR_INVALID);

@@ -77,21 +77,33 @@ static void no_more_than_asked_for(void **state)
 static void to_make_it_anew(void **state)
 {
 	(void)state;
-	static struct str ids[] = {STR_INIT("/id")}, volatiles[] = {STR_INIT("/created")};
+	static struct str ids[] = {STR_INIT("/id")}, volatiles[] = {STR_INIT("/created")}, derived[] = {STR_INIT("/sum")};
 	struct glue_type type = {.name = STR_INIT("t.t"),
 	                         .object = STR_INIT("/server"),
 	                         .ids = {ids, COUNT(ids)},
-	                         .volatiles = {volatiles, COUNT(volatiles)}};
+	                         .volatiles = {volatiles, COUNT(volatiles)},
+	                         .derived = {derived, COUNT(derived)}};
 	struct buf out = {0};
-	struct str body = STR("{\"server\": {\"id\": 7, \"name\": \"x\", \"created\": 1, \"in\": {\"id\": 8}}}");
-	assert_int_equal(glue_anew(&type, body, &out, NULL), 0);
+	struct str body =
+		STR("{\"server\": {\"id\": 7, \"name\": \"x\", \"created\": 1, \"sum\": 2, \"in\": {\"id\": 8}}}");
+	assert_int_equal(glue_anew(&type, body, false, &out, NULL), 0);
 	assert_string_equal(buf_c(&out), "{\"server\":{\"in\":{\"id\":8},\"name\":\"x\"}}");
 	buf_clear(&out);
-	type.identity = GLUE_CHOSEN;
-	assert_int_equal(glue_anew(&type, body, &out, NULL), 0);
+	type.identity = GLUE_SUGGESTED;
+	assert_int_equal(glue_anew(&type, body, false, &out, NULL), 0);
+	assert_string_equal(buf_c(&out), "{\"server\":{\"in\":{\"id\":8},\"name\":\"x\"}}");
+	buf_clear(&out);
+	assert_int_equal(glue_anew(&type, body, true, &out, NULL), 0);
 	assert_string_equal(buf_c(&out), "{\"server\":{\"id\":7,\"in\":{\"id\":8},\"name\":\"x\"}}");
 	buf_clear(&out);
-	assert_int_equal(glue_anew(&type, STR("no JSON"), &out, NULL), ERR_INVALID);
+	assert_int_equal(glue_comparable(&type, body, &out, NULL), 0);
+	assert_string_equal(buf_c(&out), "{\"server\":{\"id\":7,\"in\":{\"id\":8},\"name\":\"x\",\"sum\":2}}");
+	buf_clear(&out);
+	type.identity = GLUE_CHOSEN;
+	assert_int_equal(glue_anew(&type, body, false, &out, NULL), 0);
+	assert_string_equal(buf_c(&out), "{\"server\":{\"id\":7,\"in\":{\"id\":8},\"name\":\"x\"}}");
+	buf_clear(&out);
+	assert_int_equal(glue_anew(&type, STR("no JSON"), false, &out, NULL), ERR_INVALID);
 	assert_int_equal(out.length, 0);
 	buf_free(&out);
 }

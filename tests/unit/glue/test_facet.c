@@ -108,8 +108,55 @@ static void test_what_makes_one(void **state)
 	}
 }
 
+/* "NAME: HOW METHOD PATH; " of those of which something is said. */
+static void put_copies(struct buf *out, const struct glue_type *type, const char *item)
+{
+	static const char *const words[] = {"", "item", "none", "each", "when"};
+	for (uint32_t i = 1; i < glue_facets_count(type); i++) {
+		const struct glue_copying *copying = glue_facet_copying(type, i);
+		if (copying->how == GLUE_COPY_UNTOLD)
+			continue;
+		buf_printf(out, "%.*s: %s", STR_FMT(glue_facet_name(type, i)), words[copying->how]);
+		if (copying->by) {
+			buf_printf(out, " %.*s ", STR_FMT(glue_plain_method(copying->by)));
+			glue_plain_put(copying->by, str_of(item), out);
+		}
+		if (copying->read)
+			buf_printf(out, " of %.*s", STR_FMT(copying->each));
+		for (uint32_t k = 0; k < copying->body_count; k++)
+			buf_printf(out, " %.*s=%.*s", STR_FMT(copying->body[k]), STR_FMT(copying->from[k]));
+		if (copying->place.length > 0)
+			buf_printf(out, " if %.*s=%.*s", STR_FMT(copying->place), STR_FMT(copying->value));
+		buf_put(out, STR("; "));
+	}
+}
+
+static void test_copies(void **state)
+{
+	(void)state;
+	struct glue *openstack = read_app("apps/openstack.yaml"), *sample = read_app("apps/sample.yaml");
+	struct buf found = {0};
+	const struct glue_type *image = type_of(openstack, "image.image");
+	put_copies(&found, image, "/images/i1");
+	assert_string_equal(
+		buf_c(&found),
+		"stage: none; active: when POST /images/i1/actions/deactivate if /status=deactivated; tags: item; "
+		"members: each POST /images/i1/members of /members /member=/member_id if /visibility=shared; ");
+	for (uint32_t i = 1; i < glue_facets_count(image); i++) {
+		struct str name = glue_facet_name(image, i);
+		assert_int_equal(glue_facet_is_shown(image, i), str_equal(name, STR("tags")) || str_equal(name, STR("active")));
+	}
+	buf_clear(&found);
+	put_copies(&found, type_of(sample, "image.image"), "/images/7");
+	assert_string_equal(buf_c(&found), "");
+	buf_free(&found);
+	glue_free(openstack);
+	glue_free(sample);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_shipped), cmocka_unit_test(test_what_makes_one)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_shipped), cmocka_unit_test(test_what_makes_one),
+	                                   cmocka_unit_test(test_copies)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
