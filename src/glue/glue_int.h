@@ -35,7 +35,7 @@ struct glue_template {
 	struct glue_variable *variables; /* from left to right */
 	uint32_t segments_count;
 	uint32_t variables_count;
-	uint32_t prefix_segments;     /* of the service's `under`: come first, say nothing of the item */
+	uint32_t prefix_segments; /* of the service's `under`, and before `{item}`: come first, say nothing of the item */
 	uint32_t collection_segments; /* the first so many, with the prefix, are the collection's path */
 	int32_t id_variable;          /* index of the item's id; -1: the path is that of no item */
 	bool takes_rest;              /* the last variable stands for all segments that are left: {path*} */

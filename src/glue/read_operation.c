@@ -77,6 +77,7 @@ struct reading {
 	const struct usual *usual; /* NULL: none of that name */
 	yaml_mark_t mark;
 	struct yaml_entry found[OPERATION_KEYS];
+	const struct glue_template *front; /* of the path being read: what stands before its `{item}`; NULL: nothing */
 };
 
 /* ---- Paths ------------------------------------------------------------------------------------------------------- */
@@ -128,10 +129,14 @@ static void add_template(struct reading *reading, struct glue_template template)
 		arena_array(reading->load->arena, struct glue_template, operation->templates_count + 1);
 	for (uint32_t i = 0; i < operation->templates_count; i++)
 		grown[i] = operation->templates[i];
-	grown[operation->templates_count++] = template;
+	relate(reading->type, &template);
+	name_variables(reading->type, &template);
+	if (reading->front != NULL)
+		glue_template_prefix(reading->load->arena, &template, reading->front, &grown[operation->templates_count]);
+	else
+		grown[operation->templates_count] = template;
+	operation->templates_count++;
 	operation->templates = grown;
-	relate(reading->type, &grown[operation->templates_count - 1]);
-	name_variables(reading->type, &grown[operation->templates_count - 1]);
 }
 
 static void add_templates(struct reading *reading, const struct glue_template *templates, uint32_t count)
@@ -168,13 +173,38 @@ static bool take_front(struct str *text, struct str front)
 	return true;
 }
 
+/* What stands before `{item}` is taken off: `/inherited{item}/roles`. False: it is told what is wrong. */
+static bool take_before_item(struct reading *reading, const struct yaml_entry *entry, struct str *text)
+{
+	struct err err = {0};
+	reading->front = NULL;
+	const char *item = memmem(text->at, text->length, "{item}", strlen("{item}"));
+	if (item == NULL || item == text->at)
+		return true;
+	struct str before = str_make(text->at, (size_t)(item - text->at));
+	struct glue_template *front = arena_new(reading->load->arena, struct glue_template);
+	int code = glue_template_parse(reading->load->arena, before, front, &err);
+	if (code == 0 && (front->variables_count > 0 || before.at[before.length - 1] == '/'))
+		code = err_set(&err, ERR_INVALID,
+		               TEXT_NAME_FMT
+		               " comes before `{item}`; accepted are literal segments, as in `/inherited{item}/roles`",
+		               TEXT_NAME(before));
+	if (code != 0) {
+		glue_complain(reading->load, code, entry->value->start_mark, "`path`: %s", err.text);
+		return false;
+	}
+	*text = str_make(item, (size_t)(text->at + text->length - item));
+	reading->front = front;
+	return true;
+}
+
 static void read_path(struct reading *reading, const struct yaml_entry *entry)
 {
 	struct glue_load *load = reading->load;
 	const struct glue_type *type = reading->type;
 	struct str text;
 	struct glue_template template;
-	if (!glue_text(load, entry, "a path, such as \"{item}/action\"", &text))
+	if (!glue_text(load, entry, "a path, such as \"{item}/action\"", &text) || !take_before_item(reading, entry, &text))
 		return;
 	bool on_item = take_front(&text, STR("{item}"));
 	bool on_collection = !on_item && take_front(&text, STR("{collection}"));
@@ -452,6 +482,20 @@ static void read_flags(struct reading *reading)
 		              glue_effect_name(operation->effect));
 }
 
+/* Whether an item was made or is gone is asked at its path, which is taken from that of the operation. */
+static void check_front(struct reading *reading)
+{
+	const struct glue_operation *operation = reading->operation;
+	if (!operation->creates && operation->effect != GLUE_CREATE && operation->effect != GLUE_DELETE)
+		return;
+	for (uint32_t i = 0; i < operation->templates_count; i++)
+		if (operation->templates[i].prefix_segments > 0)
+			glue_complain(reading->load, ERR_INVALID, reading->found[PATH].value->start_mark,
+			              "`path`: " TEXT_NAME_FMT
+			              " has something before the item, which what makes or ends one cannot",
+			              TEXT_NAME(operation->templates[i].text));
+}
+
 /* What is allowed, but hardly meant. */
 static void doubt(struct reading *reading)
 {
@@ -496,6 +540,7 @@ static void read_one(struct reading *reading)
 	read_facet(reading);
 	read_bodies(reading);
 	read_flags(reading);
+	check_front(reading);
 	if (operation->line > 0)
 		doubt(reading);
 	glue_make_places(reading->load, reading->type, operation);

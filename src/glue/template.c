@@ -181,6 +181,6 @@ void glue_template_prefix(struct arena *arena, const struct glue_template *templ
 	whole->segments = segments;
 	whole->variables = variables;
 	whole->segments_count = count;
-	whole->prefix_segments = depth;
+	whole->prefix_segments += depth;
 	whole->collection_segments += depth;
 }

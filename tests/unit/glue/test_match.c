@@ -104,6 +104,7 @@ static const char several[] =
 	"      follow: {method: GET, path: '{collection}', query: {follow: '*'}, effect: read, answer: stream}\n"
 	"      merge: {method: PATCH, path: '{item}', content: application/merge-patch+json}\n"
 	"      tag: {method: [PUT, DELETE], path: '{item}/tags/{tag}', effect: relative, facet: tags}\n"
+	"      lend: {method: PUT, path: '/x/lent{item}/to/{whom}', effect: assign, facet: lent}\n"
 	"      rest: {method: GET, path: '{item}/proxy/{path*}', effect: pass}\n"
 	"      stop: {method: POST, path: '{item}/action', key: stop}\n"
 	"      act: {method: POST, path: '{item}/action', key: '*'}\n"
@@ -131,6 +132,8 @@ static void the_more_literal_one_wins(void **state)
 		{"a", "GET /apis/apps/v1/deployments/x", "a.deployments.apps read read id=x in=/apis/apps/deployments"},
 		{"a", "PUT /v1/things/7/tags/red", "a.thing tag relative id=7 in=/v1/things"},
 		{"a", "DELETE /v1/things/7/tags/red", "a.thing tag relative id=7 in=/v1/things"},
+		{"a", "PUT /x/lent/v1/things/7/to/me", "a.thing lend assign id=7 in=/v1/things"},
+		{"a", "PUT /a/x/lent/v1/things/7/to/me", "a.thing lend assign id=7 in=/v1/things"},
 		{"a", "GET /v1/things/7/proxy/a", "a.thing rest pass id=7 in=/v1/things"},
 		{"a", "GET /v1/things/7/proxy/a/b/c", "a.thing rest pass id=7 in=/v1/things"},
 		{"a", "GET /v1/things/7/proxy/", ""},
