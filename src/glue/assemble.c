@@ -102,8 +102,10 @@ void glue_make_places(struct glue_load *load, struct glue_type *type, struct glu
 	enum { OF_TYPE = 2, OF_OPERATION = 2 };
 	if (type->places == NULL)
 		type->places = arena_array(load->arena, struct glue_places *, OF_TYPE + OF_OPERATION * LIMIT_GLUE_OPERATIONS);
+	/* What passes is read only where it says that there is something to be found. */
+	bool passes = operation->effect == GLUE_PASS && operation->own.count == 0 && operation->beside.count == 0;
 	/* Where something is wrong already, its consequences only confuse. */
-	if (operation->effect == GLUE_PASS || load->errors_count > 0)
+	if (passes || load->errors_count > 0)
 		return;
 	bool has_body =
 		operation->effect != GLUE_READ && operation->effect != GLUE_LIST && operation->effect != GLUE_DELETE;
