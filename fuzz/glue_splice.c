@@ -161,6 +161,19 @@ static int best_pointer(const struct walk *walk)
 	return best;
 }
 
+/* Of a reference that is a URL: its last segment, where it has one. */
+static struct str id_of(struct str text)
+{
+	size_t host = text.length >= 7 && memcmp(text.at, "http://", 7) == 0    ? 7
+	              : text.length >= 8 && memcmp(text.at, "https://", 8) == 0 ? 8
+	                                                                        : 0;
+	size_t slash = 0;
+	for (size_t i = host; host > 0 && i < text.length; i++)
+		slash = text.at[i] == '/' ? i : slash;
+	bool has_id = slash > 0 && slash + 1 < text.length;
+	return has_id ? str_make(text.at + slash + 1, text.length - slash - 1) : text;
+}
+
 static void visit(struct walk *walk, json_t *value)
 {
 	const char *key;
@@ -168,7 +181,9 @@ static void visit(struct walk *walk, json_t *value)
 	json_t *inner;
 	if (json_is_string(value) && best_pointer(walk) >= 0) {
 		struct str text = {json_string_value(value), json_string_length(value)};
-		buf_printf(walk->strings, "%d %zu:", kind_of((size_t)best_pointer(walk)), text.length);
+		enum glue_place_kind kind = kind_of((size_t)best_pointer(walk));
+		text = kind == GLUE_PLACE_REFERENCE ? id_of(text) : text;
+		buf_printf(walk->strings, "%d %zu:", kind, text.length);
 		buf_put(walk->strings, text);
 	}
 	json_object_keylen_foreach(value, key, length, inner)

@@ -269,3 +269,19 @@ int glue_places_add_reference(struct glue_places *places, struct str pointer, co
 	struct glue_places_node place = {.kind = GLUE_PLACE_REFERENCE, .type = type, .relation = relation};
 	return place_add(places, pointer, place, err);
 }
+
+/* ---- References -------------------------------------------------------------------------------------------------- */
+
+static bool begins(struct str value, struct str with)
+{
+	return value.length >= with.length && memcmp(value.at, with.at, with.length) == 0;
+}
+
+size_t glue_reference_begin(struct str value)
+{
+	size_t host = begins(value, STR("http://")) ? 7 : begins(value, STR("https://")) ? 8 : 0;
+	size_t at = value.length;
+	while (host > 0 && at > host && value.at[at - 1] != '/')
+		at--;
+	return host > 0 && at > host && at < value.length ? at : 0;
+}

@@ -30,6 +30,9 @@ int glue_places_add_reference(struct glue_places *places, struct str pointer, co
  * is written. */
 int glue_places_without(const struct glue_places *places, struct str body, struct buf *out, struct err *err);
 
+/* Where the id begins in a reference: it may be the whole URL of what it refers to, whose last segment is that. */
+size_t glue_reference_begin(struct str value);
+
 /* ---- For those who walk ------------------------------------------------------------------------------------------ */
 
 struct glue_places_node {

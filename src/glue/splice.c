@@ -193,6 +193,15 @@ static void note_within(struct glue_splicer *splicer, const struct glue_place *p
 			buf_put(kept, place->value);
 }
 
+static void put_behind(struct str front, struct str id, struct buf *out)
+{
+	struct buf url = {0};
+	buf_put(&url, front);
+	buf_put(&url, id);
+	glue_json_put_string(out, buf_str(&url));
+	buf_free(&url);
+}
+
 /* What was held has ended, and is the scanner's token. */
 static void replace(struct glue_splicer *splicer, struct buf *out)
 {
@@ -211,6 +220,9 @@ static void replace(struct glue_splicer *splicer, struct buf *out)
 	bool is_told = json->token.length <= LIMIT_GLUE_VALUE_BYTES || place.kind == GLUE_PLACE_NAME;
 	bool is_text =
 		is_told && (!place.quoted || glue_json_string(json->token, json->escaped, &splicer->scratch, &place.value));
+	struct str whole = place.value;
+	size_t before = is_text && place.quoted && place.kind == GLUE_PLACE_REFERENCE ? glue_reference_begin(whole) : 0;
+	place.value = str_make(whole.at + before, whole.length - before);
 	splicer->held = NULL;
 	buf_clear(&splicer->value);
 	bool later = splicer->marker.within != NULL;
@@ -227,7 +239,9 @@ static void replace(struct glue_splicer *splicer, struct buf *out)
 		buf_put(&splicer->mark, buf_str(&splicer->value));
 	/* Whatever the replacer says, the text stays JSON. */
 	struct str text = buf_str(&splicer->value);
-	if (quoted || !glue_json_is_number(text))
+	if (before > 0)
+		put_behind(str_make(whole.at, before), text, out);
+	else if (quoted || !glue_json_is_number(text))
 		glue_json_put_string(out, text);
 	else
 		buf_put(out, text);

@@ -5,6 +5,7 @@
  * is not replaced is copied as it came, also the way in which it is percent-encoded.
  */
 #include "glue/match.h"
+#include "glue/places.h"
 
 #include "base/arena.h"
 #include "base/percent.h"
@@ -112,6 +113,22 @@ static const struct glue_reference *reference_find(struct rewrite *rewrite, cons
 	return NULL;
 }
 
+/* Where the id begins in a member of a query; 0 as well if that cannot be said: a URL may be percent-encoded, but then the whole of it. */
+static size_t id_begin(struct rewrite *rewrite, struct str value)
+{
+	struct str decoded;
+	if (!decode(rewrite, value, true, &decoded) || glue_reference_begin(decoded) == 0)
+		return 0;
+	for (size_t at = value.length; at > 0; at--) {
+		if (value.at[at - 1] == '/')
+			return at;
+		if (value.length - at >= 2 && value.at[at - 1] == '%' && value.at[at] == '2' &&
+		    (value.at[at + 1] | 0x20) == 'f')
+			return at + 2;
+	}
+	return 0;
+}
+
 /* The query is the text from `at` to `end`. */
 static void rewrite_query(struct rewrite *rewrite, const struct glue_type *type, size_t at, size_t end)
 {
@@ -123,11 +140,12 @@ static void rewrite_query(struct rewrite *rewrite, const struct glue_type *type,
 		size_t name = equals ? (size_t)(equals - from) : length;
 		const struct glue_reference *reference = equals ? reference_find(rewrite, type, str_make(from, name)) : NULL;
 		if (reference) {
+			size_t before = id_begin(rewrite, str_make(equals + 1, length - name - 1));
 			struct glue_place place = {.kind = GLUE_PLACE_REFERENCE,
 			                           .type = reference->type,
 			                           .relation = reference->kind,
-			                           .at = at + name + 1,
-			                           .length = length - name - 1};
+			                           .at = at + name + 1 + before,
+			                           .length = length - name - 1 - before};
 			offer(rewrite, place, true);
 		}
 		at += length + 1;

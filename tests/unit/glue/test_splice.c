@@ -150,6 +150,16 @@ static const struct {
      "\"local\"}",
      "{\"networks\":[{\"uuid\":\"meta\"},{\"uuid\":\"other\",\"port\":\"meta\"},{\"port\":\"local\"}],\"id\":\"meta\"}",
      "reference local; reference other; reference local; id local; ", 0},
+	/* by the URL of what is referred to; only a reference may be one */
+	{"{\"networks\":[{\"uuid\":\"http://h:1/n\\/local\"}]}", "{\"networks\":[{\"uuid\":\"http://h:1/n/meta\"}]}",
+     "reference local; ", 0},
+	{"{\"networks\":[{\"uuid\":\"https://h/7\"}]}", "{\"networks\":[{\"uuid\":\"https://h/70\"}]}", "reference 7; ", 0},
+	{"{\"networks\":[{\"uuid\":\"http://h/other\"},{\"uuid\":\"http://local\"},{\"uuid\":\"http://h/"
+     "?local\"},{\"uuid\":\"http://h/\"}]}",
+     "{\"networks\":[{\"uuid\":\"http://h/other\"},{\"uuid\":\"http://local\"},{\"uuid\":\"http://h/"
+     "?local\"},{\"uuid\":\"http://h/\"}]}",
+     "reference other; reference http://local; reference ?local; reference http://h/; ", 0},
+	{"{\"id\":\"http://h/local\"}", "{\"id\":\"http://h/local\"}", "id http://h/local; ", 0},
 	{"{\"networks\":[1,[],{\"uuid\":\"local\"}]}", "{\"networks\":[1,[],{\"uuid\":\"meta\"}]}", "reference local; ", 0},
 	{"{\"networks\":{\"a\":{\"uuid\":\"local\"}}}", "{\"networks\":{\"a\":{\"uuid\":\"meta\"}}}", "reference local; ",
      0},

@@ -69,6 +69,12 @@ static void targets(void **state)
 		{"compute", "GET /v2/servers?image=L1=2", "/v2/servers?image=M%2F1%3D2", "reference L1=2; "},
 		{"compute", "GET /v2/servers?image=L1&&", "/v2/servers?image=M%2F1&&", "reference L1; "},
 		{"image", "GET /v2/images?of+server=L+1", "/v2/images?of+server=M%2F%201", "reference L 1; "},
+		/* by the URL of what is referred to */
+		{"compute", "GET /v2/servers?image=http://h:1/v2/images/L1", "/v2/servers?image=http://h:1/v2/images/M%2F1",
+	     "reference L1; "},
+		{"compute", "GET /v2/servers?image=https%3A%2F%2Fh%2fimages%2fL1&x",
+	     "/v2/servers?image=https%3A%2F%2Fh%2fimages%2fM%2F1&x", "reference L1; "},
+		{"compute", "GET /v2/servers?image=http://L1", "/v2/servers?image=http://L1", "reference http://L1; "},
 		{"image", "GET /v2/images/L1?member=L2", "/v2/images/M%2F1?member=M%2F2", "id L1; reference L2; "},
 	};
 	struct glue *glue = read_fine(description);
