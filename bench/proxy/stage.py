@@ -19,6 +19,11 @@ class Failed(Exception):
     """A side could not be measured; the text says why."""
 
 
+def cpu_seconds_of(pid):
+    """Of all threads of a process, by the clock that clock_getcpuclockid(3) would name."""
+    return time.clock_gettime((~pid << 3) | 2)
+
+
 class Process:
     """One program of ours. Its children, such as nginx's worker, count as part of it."""
 
@@ -30,8 +35,7 @@ class Process:
         return [self.popen.pid] + [int(pid) for pid in children.split()]
 
     def cpu_seconds(self):
-        """Of all threads, by the clock that clock_getcpuclockid(3) would name."""
-        return sum(time.clock_gettime((~pid << 3) | 2) for pid in self.pids())
+        return sum(map(cpu_seconds_of, self.pids()))
 
     def memory_mb(self, field="VmRSS"):
         """VmRSS now, or VmHWM, the highest it ever was."""

@@ -1,10 +1,12 @@
-"""Which command each service of a site is, and with which environment."""
+"""Which command each service of a site is, and with which environment; and the environment of a client."""
 import os
 import pathlib
+import re
 
 from .layout import AGENT, API_PORT, BROKER_PORT, PASSWORD
 
 HERE = pathlib.Path(__file__).resolve().parents[1]
+PLUGIN = HERE.parents[1] / "clients" / "openstack"
 ORDER = ("epmd", "rabbitmq", "mariadb", "network-stub", "keystone", "agent-token", "glance", "placement", "nova-conductor",
          "nova-scheduler", "nova-api", "nova-compute")  # in which they are started; Nova hangs on a broker that is gone, so it is stopped first
 
@@ -56,6 +58,14 @@ def of(site, name):
 def environment():
     """Nothing of the user's: it could lead services elsewhere, or to a Python that is not Debian's."""
     return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/root"}
+
+
+def client_environment(folder, user="admin"):
+    """What OpenStackClient needs to be told at the site of that folder: Debian's Python, with the plugin that is in the tree
+    (`openstack --scope ...`), and the settings of the site."""
+    openrc = folder / ("openrc" if user == "admin" else "openrc-demo")
+    settings = dict(re.findall(r"(OS_\w+)=(\S+)", openrc.read_text(encoding="utf-8")))  # export NAME=VALUE ...
+    return {**settings, "PATH": "/usr/bin:" + os.environ["PATH"], "PYTHONPATH": str(PLUGIN)}
 
 
 def broker_environment(site):
