@@ -40,7 +40,7 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (60) each
 	@scripts/deps fuzz
 	@scripts/fuzz
 
-bench: ## every benchmark; each ends with lines `ratio NAME VALUE`
+bench: ## every benchmark but openstack; each ends with lines `ratio NAME VALUE`
 	@scripts/deps bench
 	@scripts/bench
 
