@@ -70,14 +70,14 @@ class Single:
         for number in range(rounds):
             told = {way.name: {"each": []} for way in WAYS}
             for piece in range(mixes.PIECES):
+                labs.say(f"{measure.__name__}: round {number + 1} of {rounds}, part {piece + 1} of {mixes.PIECES}")
                 shift = (number + piece) % len(WAYS)
                 for way in WAYS[shift:] + WAYS[:shift]:
                     self.ways.take(way)
                     add(told[way.name], self.counted(way, lambda: measure(way, f"{kind}{number}-{way.name}", piece)))
             for way in WAYS:
                 self.results[kind][way.name].append({**told[way.name], "median_s": statistics.median(told[way.name]["each"])})
-            labs.say(f"round {number + 1} of {rounds}: {measure.__name__}: " + ", ".join(
-                f"{way.what} {told[way.name]['seconds']:.1f} s" for way in WAYS))
+            labs.say(", ".join(f"{way.what}: {told[way.name]['seconds']:.1f} s" for way in WAYS))
 
     def counted(self, way, measure):
         """What measure() tells, with: seconds, CPU seconds of the proxy, and of all processes of the site, the proxy included,
