@@ -301,6 +301,8 @@ bool glue_operation_opaque(const struct glue_operation *operation);  /* its body
 /* Its body has to be read before it goes to other sites: there may be preconditions in it, or the name of what is made. */
 bool glue_operation_needs_json(const struct glue_operation *operation);
 bool glue_operation_streams(const struct glue_operation *operation); /* its answer never ends: a watch, a log */
+/* Its answer is read by services, who know what there is by the ids of their own site. */
+bool glue_operation_for_service(const struct glue_operation *operation);
 
 /* What an operation may use of other items, in the order path, query, body, `uses`. What it really uses, only its request says: a
  * member may be missing from its body. */

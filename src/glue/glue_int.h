@@ -94,6 +94,7 @@ struct glue_operation {
 	struct str key;      /* of the body's first member; "": does not matter; "*": there is one */
 	enum glue_body body; /* GLUE_BODY_ITEM, OPAQUE or NONE */
 	enum glue_body answer;
+	bool for_service;  /* its answer is read by services */
 	struct str object; /* pointer to the object in its bodies; "": the body is it */
 	bool creates;
 	bool repeatable;

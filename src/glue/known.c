@@ -257,6 +257,11 @@ bool glue_operation_streams(const struct glue_operation *operation)
 	return operation->answer == GLUE_BODY_STREAM;
 }
 
+bool glue_operation_for_service(const struct glue_operation *operation)
+{
+	return operation->for_service;
+}
+
 const struct glue_places *glue_request_places(const struct glue_operation *operation)
 {
 	return operation->request_places;

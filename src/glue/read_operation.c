@@ -13,6 +13,7 @@ enum {
 	FACET,
 	BODY,
 	ANSWER,
+	READER,
 	OBJECT,
 	REFERENCES,
 	BESIDE,
@@ -33,6 +34,7 @@ static const char *const operation_keys[] = {[METHOD] = "method",
                                              [FACET] = "facet",
                                              [BODY] = "body",
                                              [ANSWER] = "answer",
+                                             [READER] = "reader",
                                              [OBJECT] = "object",
                                              [REFERENCES] = "references",
                                              [BESIDE] = "beside",
@@ -465,6 +467,21 @@ static void read_bodies(struct reading *reading)
 		              "there is a `key`, but the body is `%s`; only `json` has members", bodies[body]);
 }
 
+static void read_reader(struct reading *reading)
+{
+	static const char *const readers[] = {"user", "service", NULL};
+	struct glue_operation *operation = reading->operation;
+	int reader = 0;
+	if (reading->found[READER].value == NULL ||
+	    !glue_word(reading->load, &reading->found[READER], readers, "reader", &reader))
+		return;
+	operation->for_service = reader == 1;
+	if (operation->for_service && operation->effect != GLUE_READ)
+		glue_complain(reading->load, ERR_INVALID, reading->found[READER].value->start_mark,
+		              "the `reader` of answers is a service where the effect is `read`; that of this one is `%s`",
+		              glue_effect_name(operation->effect));
+}
+
 static void read_flags(struct reading *reading)
 {
 	struct glue_operation *operation = reading->operation;
@@ -539,6 +556,7 @@ static void read_one(struct reading *reading)
 	read_effect(reading);
 	read_facet(reading);
 	read_bodies(reading);
+	read_reader(reading);
 	read_flags(reading);
 	check_front(reading);
 	if (operation->line > 0)

@@ -132,6 +132,14 @@ static void put_scope(const struct proxy_exchange *exchange, struct buf *out)
 	buf_put(out, STR("\r\n"));
 }
 
+/* Of an answer that is looked into. */
+static void refuse_coding(struct http_head *head, struct buf *out)
+{
+	for (struct http_field *field; (field = http_find_named(head, STR("accept-encoding"))) != NULL;)
+		field->dropped = true;
+	buf_put(out, STR("Accept-Encoding: identity\r\n"));
+}
+
 void proxy_build_request(struct proxy_exchange *exchange, struct http_head *head, struct buf *out)
 {
 	struct str protocol = wanted_protocol(head);
@@ -166,8 +174,10 @@ void proxy_build_request(struct proxy_exchange *exchange, struct http_head *head
 		buf_put(out, exchange->baggage);
 		buf_put(out, STR("\r\n"));
 	}
-	if (exchange->trial && exchange->trial->gather)
-		buf_put(out, STR("Accept-Encoding: identity\r\n"));
+	bool looked_into =
+		(exchange->trial && exchange->trial->gather) || (exchange->peer && proxy_is_for_service(exchange));
+	if (looked_into)
+		refuse_coding(head, out);
 	http_put_fields(out, head);
 	put_framing(exchange, head, out);
 	buf_put(out, buf_str(&exchange->state->via));

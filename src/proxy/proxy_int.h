@@ -498,6 +498,7 @@ void proxy_recognise(struct proxy_exchange *exchange, const struct http_head *he
 int proxy_await_session(struct proxy_exchange *exchange, const struct http_head *head);
 bool proxy_may_change(const struct proxy_resource *resource);
 /* It changes a resource that is replicated here. */
+bool proxy_is_for_service(const struct proxy_exchange *exchange); /* its answer is, by the description */
 bool proxy_is_operation(const struct proxy_exchange *exchange);
 /* A plan with `&` at its root: it is to run here, or at one of the others. Not 0: it cannot be carried out. */
 int proxy_choose_copies(struct proxy_exchange *exchange, const struct scope_plan *plan);

@@ -441,18 +441,29 @@ void proxy_put_peer_target(struct proxy_exchange *exchange, struct buf *out)
 	glue_splice_target(&resource->match, &resource->asked, &meta, out);
 }
 
-/* Does the answer of a service here have ids in it? */
+bool proxy_is_for_service(const struct proxy_exchange *exchange)
+{
+	const struct proxy_resource *resource = exchange->resource;
+	return resource && resource->match.operation && glue_operation_for_service(resource->match.operation);
+}
+
+/* Does the answer have ids in it that are others for who reads it? Those of a service here are for users, whom it concerns where something of
+ * its type is replicated. What is for a service has the ids of its site: it changes between two sites alone. */
+static bool is_translated(const struct proxy_exchange *exchange)
+{
+	struct engine *engine = exchange->proxy->shared->engine;
+	if (proxy_is_for_service(exchange))
+		return engine_has_any(engine) && (exchange->client->kind == PROXY_FRONT_PEER) != (exchange->peer != NULL);
+	return !exchange->peer && engine_has_type(engine, exchange->service->name, exchange->resource->name.type);
+}
+
 static const struct glue_places *places_of(const struct proxy_exchange *exchange, const struct http_head *head)
 {
 	const struct proxy_resource *resource = exchange->resource;
-	if (!resource || !resource->match.operation || exchange->peer || head->status < 200 || head->status > 299)
+	if (!resource || !resource->match.operation || head->status < 200 || head->status > 299 ||
+	    http_method_is_head(exchange->method) || http_find_named(head, STR("content-encoding")))
 		return NULL;
-	if (http_method_is_head(exchange->method))
-		return NULL;
-	const struct http_field *coding = http_find_named(head, STR("content-encoding"));
-	bool any =
-		!coding && engine_has_type(exchange->proxy->shared->engine, exchange->service->name, resource->name.type);
-	return any ? glue_answer_places(resource->match.operation) : NULL;
+	return is_translated(exchange) ? glue_answer_places(resource->match.operation) : NULL;
 }
 
 /* Ids that users chose stay. */
@@ -495,6 +506,10 @@ struct glue_splicer *proxy_splicer_new(struct proxy_exchange *exchange, const st
 	*marks = false;
 	if (!places || head->framing == HTTP_BODY_NONE)
 		return NULL;
+	if (exchange->peer) { /* it has told meta-ids, for a service here */
+		struct glue_replacer local = engine_to_local(exchange->proxy->shared->engine);
+		return glue_splicer_new(places, &local);
+	}
 	bool chosen = glue_type_identity(resource->match.type) == GLUE_CHOSEN;
 	struct glue_list_about about;
 	wanted = wanted && glue_operation_list(resource->match.operation, &about);
