@@ -57,7 +57,7 @@ static int read_instances(struct config_load *load, const struct yaml_entry *ent
 
 #define CARRY_ACCEPTED                                                                                                 \
 	"accepted are `header`, `baggage`, `traceparent`, `request-id:HEADER`, `request-id:HEADER:PREFIX`, "               \
-	"`append:HEADER` and `osprofiler:FILE`"
+	"`append:HEADER`, `append:HEADER:SERVICE` and `osprofiler:FILE`"
 
 static const char *const carry_words[] = {
 	[PROXY_CARRY_HEADER] = "header",           [PROXY_CARRY_BAGGAGE] = "baggage",
@@ -200,6 +200,23 @@ static int read_keys(struct config_load *load, const struct config_value *value,
 	return code;
 }
 
+/* The calls have to come to a front of this agent. */
+static int check_called(struct config_load *load, const struct config_value *value, struct str service)
+{
+	struct suggest suggest;
+	char meant[TEXT_SUGGESTION_BYTES];
+	suggest_start(&suggest, service);
+	for (uint32_t i = 0; i < load->config->services_count; i++) {
+		if (str_equal(load->config->services[i].name, service))
+			return 0;
+		suggest_offer(&suggest, load->config->services[i].name);
+	}
+	return config_value_fail(load, value, ERR_NOT_FOUND,
+	                         " is " TEXT_NAME_FMT "; behind the header comes the service that it is forwarded to, and "
+	                         "this agent has no service " TEXT_NAME_FMT "%s",
+	                         TEXT_NAME(value->text), TEXT_NAME(service), text_did_you_mean(&suggest, meant));
+}
+
 static int parse_carry(struct config_load *load, const struct config_value *value, struct proxy_carry *carry)
 {
 	struct str rest = value->text, word = next_part(&rest);
@@ -216,16 +233,20 @@ static int parse_carry(struct config_load *load, const struct config_value *valu
 		return config_value_fail(load, value, ERR_INVALID, " is " TEXT_NAME_FMT "; " CARRY_ACCEPTED "%s",
 		                         TEXT_NAME(value->text), text_did_you_mean(&suggest, meant));
 	}
-	*carry = (struct proxy_carry){.kind = kind, .header = STR(""), .prefix = STR("")};
+	*carry = (struct proxy_carry){.kind = kind, .header = STR(""), .prefix = STR(""), .service = STR("")};
 	if (!named)
 		return 0;
 	if (kind == PROXY_CARRY_OSPROFILER)
 		return read_keys(load, value, rest, &carry->keys);
-	carry->header = kind == PROXY_CARRY_APPEND ? rest : next_part(&rest);
-	carry->prefix = kind == PROXY_CARRY_APPEND ? STR("") : rest;
+	carry->header = next_part(&rest);
+	bool further = word.length + 1 + carry->header.length < value->text.length;
+	*(kind == PROXY_CARRY_APPEND ? &carry->service : &carry->prefix) = rest;
 	int code = check_header(load, value, carry);
+	if (code == 0 && kind == PROXY_CARRY_APPEND && further)
+		code = check_called(load, value, carry->service);
 	carry->header = config_copy(load, carry->header);
 	carry->prefix = config_copy(load, carry->prefix);
+	carry->service = config_copy(load, carry->service);
 	return code;
 }
 
@@ -262,7 +283,7 @@ static void default_carry(struct proxy_service *service)
 	static const enum proxy_carry_kind kinds[] = {PROXY_CARRY_HEADER, PROXY_CARRY_BAGGAGE};
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		service->carry[service->carry_count++] =
-			(struct proxy_carry){.kind = kinds[i], .header = STR(""), .prefix = STR("")};
+			(struct proxy_carry){.kind = kinds[i], .header = STR(""), .prefix = STR(""), .service = STR("")};
 }
 
 /* ---- Services --------------------------------------------------------------------------------------------------- */

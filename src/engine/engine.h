@@ -97,8 +97,11 @@ struct engine_carried {
 
 struct engine_carrier {
 	void *context;
-	/* In the engine's thread: writes the fields with whatever makes the scope follow. */
-	void (*carry)(void *context, const struct engine_carried *carried, struct buf *out);
+	/* In the engine's thread: writes the fields with whatever makes the scope follow. By `mark` a call of the service for which alone it
+	 * follows is known later; it may stay empty. */
+	void (*carry)(void *context, const struct engine_carried *carried, struct buf *out, struct buf *mark);
+	/* Was such a call, of that service, one that could not be carried out? Then why. */
+	bool (*find_fault)(void *context, struct str mark, struct str service, struct buf *why);
 };
 
 /* Everything here lives until release(owner), which runs in the engine's thread, or in the caller's of engine_close(). */

@@ -204,6 +204,7 @@ struct run {
 	int fd;                /* of the blob, which is the body; -1: `body` is */
 	struct facets *facets; /* being read (state.c); NULL: none are */
 	struct str answer;     /* of the service, to what was done: until it is told */
+	struct str mark;       /* by which the shell knows what the service asks of its judge; "": it does not */
 	/* What the service said when it refused the credential, while its judge is asked; and what it was asked, to be asked once more. */
 	int refused_status;
 	struct str refused_answer;

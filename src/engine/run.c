@@ -260,11 +260,27 @@ static bool ask_judge(struct run *run, const struct http_call_answer *answer)
 	return true;
 }
 
+/* A scope may name the site whose judge it is: the service has asked there, and could not. */
+static bool is_unjudged(struct run *run, const struct http_call_answer *answer)
+{
+	const struct engine_carrier *carrier = &run->setup->about.carrier;
+	struct buf why = {0};
+	bool unjudged =
+		run->match.service && run->mark.length > 0 &&
+		carrier->find_fault(carrier->context, run->mark, glue_service_about(run->match.service)->judge_service, &why);
+	if (unjudged)
+		engine_run_fail(run, REPLICA_FAILED, "the credential is refused with %u, for it could not be judged: %.*s",
+		                answer->status, STR_FMT(buf_str(&why)));
+	buf_free(&why);
+	return unjudged;
+}
+
 static void done(void *context, const struct http_call_answer *answer)
 {
 	struct run *run = context;
 	run->call = NULL;
-	if (answer->code == 0 && meaning_of(run, answer->status) == REPLICA_CREDENTIAL && ask_judge(run, answer))
+	if (answer->code == 0 && meaning_of(run, answer->status) == REPLICA_CREDENTIAL &&
+	    (is_unjudged(run, answer) || ask_judge(run, answer)))
 		return;
 	if (answer->code) {
 		engine_run_fail(run, answer->sent ? REPLICA_UNKNOWN : REPLICA_FAILED, "%s", answer->err.text);
@@ -426,22 +442,42 @@ static void wipe(struct buf *text)
 	buf_free(text);
 }
 
+/* What a user showed at another site may be known to the judge of that site alone. So what is refused here, with its judge there, is shown once
+ * more, to be judged where it was accepted; unless the scope says where. */
+static void put_scope(const struct run *run, struct buf *out)
+{
+	struct str scope = engine_scope_of(run->head.fields), secret = run->request.secret;
+	const struct site_place *shown = run->judged ? engine_find_place(run->engine, run->task.op.site) : NULL;
+	struct str judge = run->match.service ? glue_service_about(run->match.service)->judge_service : STR("");
+	buf_put(out, scope);
+	if (!shown || judge.length == 0 || secret.length == 0 || secret.at[0] != 'F' ||
+	    (scope.length > 0 && scope_text_names(scope, judge)))
+		return;
+	buf_put(out, scope.length > 0 ? STR(", ") : STR(""));
+	scope_put_service(out, judge);
+	buf_put(out, STR(": "));
+	scope_put_site(out, shown->name);
+}
+
 /* The scope that came with the operation goes the way in which this service lets one follow its calls; what is between agents stays here. */
-static void carry_scope(const struct run *run, struct buf *fields)
+static void carry_scope(struct run *run, struct buf *fields)
 {
 	const struct engine_carrier *carrier = &run->setup->about.carrier;
-	struct buf plain = {0}, carried = {0};
-	struct str scope = engine_scope_of(run->head.fields);
+	struct buf scope = {0}, plain = {0}, carried = {0}, mark = {0};
+	put_scope(run, &scope);
 	if (scope.length == 0 && engine_field(run->head.fields, engine_division_field).length == 0)
 		return;
 	engine_fields_put(&plain, buf_str(fields), any, NULL);
 	if (carrier->carry && scope.length > 0)
-		carrier->carry(
-			carrier->context,
-			&(struct engine_carried){run->task.service, scope, buf_str(&plain), http_loop_now_ms(run->engine->loop)},
-			&carried);
+		carrier->carry(carrier->context,
+		               &(struct engine_carried){run->task.service, buf_str(&scope), buf_str(&plain),
+		                                        http_loop_now_ms(run->engine->loop)},
+		               &carried, &mark);
 	else
 		buf_put(&carried, buf_str(&plain));
+	run->mark = copy(&run->arena, buf_str(&mark));
+	buf_free(&mark);
+	buf_free(&scope);
 	wipe(&plain);
 	wipe(fields);
 	*fields = carried;

@@ -217,18 +217,10 @@ static bool is_wherever(struct ticket *ticket, struct replica_id id)
 }
 
 /* It is taken from where the scope says, by the service here as anywhere: it need not be at each member. */
-static bool is_shared(struct ticket *ticket, const struct glue_place *place)
+static bool is_shared(const struct ticket *ticket, const struct glue_place *place)
 {
-	struct scope *scope;
-	struct scope_diag diag;
-	if (ticket->request.scope.length == 0 || !place->type)
-		return false;
-	if (scope_parse(&ticket->arena, ticket->request.scope, &scope, &diag) != 0)
-		return false;
-	for (uint32_t i = 0; i < scope_entries_count(scope); i++)
-		if (str_equal(scope_entry_service(scope, i), glue_type_service(place->type)))
-			return true;
-	return false;
+	return ticket->request.scope.length > 0 && place->type &&
+	       scope_text_names(ticket->request.scope, glue_type_service(place->type));
 }
 
 struct noting {

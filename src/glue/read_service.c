@@ -222,8 +222,8 @@ static bool read_address(struct glue_load *load, const struct yaml_entry *entry,
 	return plain || tls;
 }
 
-/* Behind the word: `:HEADER`, and for a request id perhaps `:PREFIX`. */
-static bool is_carrier(struct str rest, bool prefix_too)
+/* Behind the word: `:HEADER`, and perhaps `:PREFIX` of a request id, or `:SERVICE` that a scope has to name. */
+static bool is_carrier(struct str rest, bool prefixed)
 {
 	if (rest.length == 0 || rest.at[0] != ':')
 		return false;
@@ -231,10 +231,11 @@ static bool is_carrier(struct str rest, bool prefix_too)
 	const char *colon = memchr(header.at, ':', header.length);
 	if (colon == NULL)
 		return glue_is_token(header) && header.length <= LIMIT_AGENT_HEADER_BYTES;
-	struct str prefix = str_make(colon + 1, (size_t)(header.at + header.length - colon - 1));
+	struct str last = str_make(colon + 1, (size_t)(header.at + header.length - colon - 1));
 	header.length = (size_t)(colon - header.at);
-	return prefix_too && glue_is_token(header) && header.length <= LIMIT_AGENT_HEADER_BYTES &&
-	       (prefix.length == 0 || glue_is_token(prefix)) && prefix.length <= LIMIT_AGENT_PREFIX_BYTES;
+	bool fits = prefixed ? (last.length == 0 || glue_is_token(last)) && last.length <= LIMIT_AGENT_PREFIX_BYTES
+	                     : last.length > 0 && last.length <= LIMIT_GLUE_NAME_BYTES;
+	return fits && glue_is_token(header) && header.length <= LIMIT_AGENT_HEADER_BYTES;
 }
 
 /* As in the agent's configuration: a word, and for the last two the name of a header. Keys are the agent's own to have. */
@@ -256,7 +257,7 @@ static bool read_carry(struct glue_load *load, const struct yaml_entry *entry, s
 	glue_complain(load, ERR_INVALID, entry->value->start_mark,
 	              "`carry` has " TEXT_NAME_FMT
 	              "; accepted are `header`, `baggage`, `traceparent`, `osprofiler`, `request-id:HEADER`, "
-	              "`request-id:HEADER:PREFIX` and `append:HEADER`",
+	              "`request-id:HEADER:PREFIX`, `append:HEADER` and `append:HEADER:SERVICE`",
 	              TEXT_NAME(*carry));
 	return false;
 }

@@ -11,7 +11,7 @@
 
 static const struct str path_prefix = STR_INIT("/scope/");
 static const struct str baggage_key = STR_INIT("cheops.scope");
-static const struct str appended_mark = STR_INIT("!SCOPE!");
+const struct str proxy_appended_mark = STR_INIT("!SCOPE!");
 
 static void found(struct proxy_exchange *exchange, enum proxy_carrier carrier, struct str text)
 {
@@ -226,17 +226,29 @@ static void look_up(struct proxy_exchange *exchange, struct str id)
 	}
 }
 
-/* token!SCOPE!text -> token */
-static void read_appended(struct proxy_exchange *exchange, struct http_head *head, struct str name)
+/* A call of the service for which alone the scope was appended: the one who makes it may fail because of it. */
+static void note_appended(struct proxy_exchange *exchange, const struct proxy_carry *carry, struct str value)
 {
-	struct http_field *field = http_find_named(head, name);
+	char id[PROXY_DIGEST_BYTES];
+	if (carry->service.length == 0 || !str_equal(carry->service, exchange->service->name))
+		return;
+	struct str noted = proxy_memory_digest(exchange->proxy->shared->memory, value, id);
+	exchange->called_by = str_make(arena_copy(&exchange->arena, noted.at, noted.length), noted.length);
+}
+
+/* token!SCOPE!text -> token */
+static void read_appended(struct proxy_exchange *exchange, struct http_head *head, const struct proxy_carry *carry)
+{
+	struct http_field *field = http_find_named(head, carry->header);
 	if (!field)
 		return;
-	struct str value = http_field_value(head, field);
-	for (size_t at = 0; at + appended_mark.length <= value.length; at++) {
-		if (memcmp(value.at + at, appended_mark.at, appended_mark.length) != 0)
+	struct str value = http_field_value(head, field), mark = proxy_appended_mark;
+	for (size_t at = 0; at + mark.length <= value.length; at++) {
+		if (memcmp(value.at + at, mark.at, mark.length) != 0)
 			continue;
-		size_t end = at + appended_mark.length;
+		size_t end = at + mark.length;
+		if (exchange->carrier == PROXY_CARRIER_NONE)
+			note_appended(exchange, carry, value);
 		found(exchange, PROXY_CARRIER_APPENDED, str_make(value.at + end, value.length - end));
 		field->value_length = (uint32_t)at;
 		return;
@@ -264,7 +276,7 @@ static void read_forwarded(struct proxy_exchange *exchange, struct http_head *he
 			else if (carry->kind == PROXY_CARRY_REQUEST_ID && (field = http_find_named(head, carry->header)))
 				look_up(exchange, http_field_value(head, field));
 			else if (carry->kind == PROXY_CARRY_APPEND)
-				read_appended(exchange, head, carry->header);
+				read_appended(exchange, head, carry);
 			else if (carry->kind == PROXY_CARRY_OSPROFILER)
 				look_up_profile(exchange, head, &carry->keys);
 		}

@@ -37,6 +37,7 @@ struct carrying {
 	uint64_t (*draw)(void *context); /* a number that nobody outside can foretell */
 	void *context;
 	struct proxy_exchange *exchange; /* that is told the ids; NULL: nobody is */
+	struct buf *mark;                /* the id of what was appended for one service alone; NULL: nobody asks */
 };
 
 /* A UUID of version 4. */
@@ -151,20 +152,36 @@ static void carry_baggage(struct carrying *carrying, struct buf *out)
 	carrying->baggage = STR("");
 }
 
-/* The value gets longer than it is in the buffer, so the field is written anew. */
+static bool is_appended(const struct proxy_carry *carry, struct str scope)
+{
+	return carry->service.length == 0 || scope_text_names(scope, carry->service);
+}
+
+/* The value gets longer than it is in the buffer, so the field is written anew. What is forwarded for one service alone stands for all calls of it
+ * with that value and that scope, and so does what becomes of them (shape.c). */
 static void carry_appended(const struct carrying *carrying, const struct proxy_carry *carry, struct http_head *head,
                            struct buf *out)
 {
 	struct http_field *field = http_find_named(head, carry->header);
-	if (!field)
+	if (!field || !is_appended(carry, carrying->scope))
 		return;
-	buf_put(out, http_field_name(head, field));
-	buf_put(out, STR(": "));
-	buf_put(out, http_field_value(head, field));
-	buf_put(out, STR("!SCOPE!"));
-	buf_put(out, carrying->scope);
-	buf_put(out, STR("\r\n"));
+	struct buf value = {0};
+	buf_put(&value, http_field_value(head, field));
+	buf_put(&value, proxy_appended_mark);
+	buf_put(&value, carrying->scope);
+	put_field(out, http_field_name(head, field), buf_str(&value));
 	field->dropped = true;
+	if (carry->service.length > 0) {
+		char text[PROXY_DIGEST_BYTES];
+		struct str id = proxy_memory_digest(carrying->memory, buf_str(&value), text);
+		remember(carrying, id);
+		if (carrying->mark) {
+			buf_clear(carrying->mark);
+			buf_put(carrying->mark, id);
+		}
+	}
+	explicit_bzero(value.at, value.length);
+	buf_free(&value);
 }
 
 static void carry_all(struct carrying *carrying, struct http_head *head, struct buf *out)
@@ -222,7 +239,7 @@ static const struct proxy_service *service_of(const struct proxy_config *config,
 	return NULL;
 }
 
-static void carry_run(void *context, const struct engine_carried *carried, struct buf *out)
+static void carry_run(void *context, const struct engine_carried *carried, struct buf *out, struct buf *mark)
 {
 	const struct proxy_carriage *carriage = context;
 	const struct proxy_service *service = service_of(carriage->config, carried->service);
@@ -234,7 +251,8 @@ static void carry_run(void *context, const struct engine_carried *carried, struc
 	                            .scope = carried->scope,
 	                            .memory = carriage->memory,
 	                            .now_ms = carried->now_ms,
-	                            .draw = draw_of_system};
+	                            .draw = draw_of_system,
+	                            .mark = mark};
 	struct http_field *baggage = http_find(&head, HTTP_FIELD_BAGGAGE);
 	if (service) {
 		carrying.baggage = baggage ? http_field_value(&head, baggage) : STR("");
@@ -246,9 +264,22 @@ static void carry_run(void *context, const struct engine_carried *carried, struc
 	arena_free(&arena);
 }
 
+static bool find_fault(void *context, struct str mark, struct str service, struct buf *why)
+{
+	const struct proxy_carriage *carriage = context;
+	struct proxy_blame blame;
+	struct arena arena;
+	arena_init(&arena, 0);
+	bool known = proxy_memory_blamed(carriage->memory, mark, &arena, &blame) && str_equal(blame.service, service);
+	if (known)
+		buf_put(why, blame.detail);
+	arena_free(&arena);
+	return known;
+}
+
 struct engine_carrier proxy_carriage_engine(struct proxy_carriage *carriage)
 {
-	return (struct engine_carrier){carriage, carry_run};
+	return (struct engine_carrier){carriage, carry_run, find_fault};
 }
 
 /* ---- What cannot be followed ------------------------------------------------------------------------------------ */
@@ -261,6 +292,8 @@ static bool is_carried(struct proxy_exchange *exchange, const struct http_head *
 	for (uint32_t i = 0; i < service->carry_count; i++) {
 		const struct proxy_carry *carry = &service->carry[i];
 		bool append = carry->kind == PROXY_CARRY_APPEND, id = carry->kind == PROXY_CARRY_REQUEST_ID;
+		if (append && !is_appended(carry, exchange->scope))
+			continue;
 		const struct http_field *field = append || id ? http_find_named(head, carry->header) : NULL;
 		struct str trace = STR("");
 		if (carry->kind == PROXY_CARRY_OSPROFILER)

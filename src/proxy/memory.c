@@ -23,7 +23,9 @@
 #include "base/check.h"
 #include "base/map.h"
 
+#include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { STRIPES = 64, STRIPE_MOST = 1024, LIFE_MS = 10 * 60 * 1000 };
@@ -104,6 +106,12 @@ void proxy_memory_free(struct proxy_memory *memory)
 static struct stripe *stripe_of(struct proxy_memory *memory, struct str id)
 {
 	return &memory->stripes[hash_bytes(&memory->key, id) >> 58 & (STRIPES - 1)];
+}
+
+struct str proxy_memory_digest(const struct proxy_memory *memory, struct str secret, char id[PROXY_DIGEST_BYTES])
+{
+	int length = snprintf(id, PROXY_DIGEST_BYTES, "%016" PRIx64, hash_bytes(&memory->key, secret));
+	return str_make(id, (size_t)length);
 }
 
 static struct str keep(char **at, struct str text)

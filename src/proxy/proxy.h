@@ -39,6 +39,7 @@ struct proxy_carry {
 	enum proxy_carry_kind kind;
 	struct str header;      /* of a request id, or to append to */
 	struct str prefix;      /* of a request id: "req-" gives req-<uuid>; may be "" */
+	struct str service;     /* append only to what has a scope that names this one; "": to all */
 	struct proxy_keys keys; /* of osprofiler */
 };
 

@@ -472,6 +472,7 @@ bool proxy_stream_flush(struct proxy_stream *stream);
 
 /* carrier.c: the part of a traceparent that all calls of a workflow share; "" if it is malformed. */
 struct str proxy_trace_id(struct str traceparent);
+extern const struct str proxy_appended_mark; /* between the value of a header and the scope behind it */
 /* Takes the scope out of the request. 0, or the request was answered. */
 int proxy_read_scope(struct proxy_exchange *exchange, struct http_head *head);
 
@@ -497,8 +498,8 @@ void proxy_recognise(struct proxy_exchange *exchange, const struct http_head *he
 /* Not 0: the request waits until this site has seen what its user has, and goes on then. */
 int proxy_await_session(struct proxy_exchange *exchange, const struct http_head *head);
 bool proxy_may_change(const struct proxy_resource *resource);
-/* It changes a resource that is replicated here. */
 bool proxy_is_for_service(const struct proxy_exchange *exchange); /* its answer is, by the description */
+/* It changes a resource that is replicated here. */
 bool proxy_is_operation(const struct proxy_exchange *exchange);
 /* A plan with `&` at its root: it is to run here, or at one of the others. Not 0: it cannot be carried out. */
 int proxy_choose_copies(struct proxy_exchange *exchange, const struct scope_plan *plan);
@@ -778,6 +779,9 @@ enum { PROXY_ID_MOST_BYTES = 128, PROXY_BLAME_MOST_BYTES = 1024 }; /* longer ids
 enum proxy_memory_found { PROXY_MEMORY_NONE, PROXY_MEMORY_FOUND, PROXY_MEMORY_AMBIGUOUS };
 void proxy_memory_put(struct proxy_memory *memory, struct str id, struct str service, struct str scope,
                       uint64_t now_ms);
+/* An id in the place of what is a secret; nobody outside can foretell it. */
+enum { PROXY_DIGEST_BYTES = 17 };
+struct str proxy_memory_digest(const struct proxy_memory *memory, struct str secret, char id[PROXY_DIGEST_BYTES]);
 /* What went wrong with a call that was known by an id. */
 struct proxy_blame {
 	unsigned status;

@@ -15,9 +15,11 @@
  *   3. the service answers the request with an error: it is replaced by a problem that says what was noted
  *
  * A call of the same service that goes well later on takes the note away. An error of the service that has other reasons, 4xx, is
- * only replaced where the call was refused.
+ * only replaced where the call was refused; or where the service refuses the credential, and could not ask the one who judges it.
  */
 #include "proxy/proxy_int.h"
+
+#include "base/text.h"
 
 #include <stdio.h>
 
@@ -104,19 +106,32 @@ static struct str detail_of(struct arena *arena, struct str value)
 	return str_make(text, length);
 }
 
-/* The answer to a call of a service here: of another agent, which says that it cannot be carried out, or of a service. */
+/* The answer to a call of a service here: of another agent, which says that it cannot be carried out, or of a service. What that cannot say of
+ * what only services ask is as good as no answer. */
 static void note_call(struct proxy_exchange *exchange, const struct http_head *head)
 {
-	if (!exchange->peer || !http_has(head, HTTP_FIELD_CHEOPS_OUTCOME)) {
+	bool of_agent = exchange->peer && http_has(head, HTTP_FIELD_CHEOPS_OUTCOME);
+	if (!of_agent && !(head->status >= 500 && proxy_is_for_service(exchange))) {
 		proxy_memory_absolve(memory_of(exchange), exchange->called_by, exchange->service->name);
 		return;
 	}
-	const struct http_field *field = http_find_named(head, problem_header);
+	const struct http_field *field = of_agent ? http_find_named(head, problem_header) : NULL;
 	struct str detail = field ? detail_of(&exchange->arena, http_field_value(head, field)) : STR("");
-	char plain[64];
+	struct str site = exchange->peer ? exchange->peer->name : exchange->state->config->site;
+	char plain[64 + LIMIT_NAME_SHOWN_BYTES];
 	if (detail.length == 0)
-		detail = str_make(plain, (size_t)snprintf(plain, sizeof(plain), "its agent answered %u", head->status));
-	blame(exchange, head->status, exchange->peer->name, detail);
+		detail = str_make(plain, (size_t)snprintf(plain, sizeof(plain), "%s %.*s answered %u",
+		                                          of_agent ? "the agent of" : "that of",
+		                                          STR_FMT(utf8_truncate(site, LIMIT_NAME_SHOWN_BYTES)), head->status));
+	blame(exchange, head->status, site, detail);
+}
+
+/* Does the service refuse the credential because it could not ask about it? */
+static bool is_unjudged(const struct proxy_exchange *exchange, unsigned status, const struct proxy_blame *why)
+{
+	const struct glue_service *service = glue_service_find(exchange->state->config->glue, exchange->service->name);
+	return service && why->status >= 500 && glue_is_credential_fault(service, (int)status) &&
+	       str_equal(glue_service_about(service)->judge_service, why->service);
 }
 
 bool proxy_shape_explain(struct proxy_exchange *exchange, const struct http_head *head)
@@ -129,9 +144,10 @@ bool proxy_shape_explain(struct proxy_exchange *exchange, const struct http_head
 	bool known = false;
 	for (uint32_t i = 0; i < exchange->ids_count && !known; i++)
 		known = proxy_memory_blamed(memory_of(exchange), exchange->ids[i], &exchange->arena, &why);
-	if (!known || (head->status < 500 && why.status >= 500))
+	bool failed = known && (head->status >= 500 || is_unjudged(exchange, head->status, &why));
+	if (!known || (!failed && why.status >= 500))
 		return false;
-	struct proxy_problem problem = {.status = head->status >= 500 && why.status >= 500 ? why.status : head->status,
+	struct proxy_problem problem = {.status = failed && why.status >= 500 ? why.status : head->status,
 	                                .type = "call-failed",
 	                                .title = "A call that the service made could not be carried out",
 	                                .error = "destination_unavailable",

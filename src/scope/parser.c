@@ -578,6 +578,20 @@ struct str scope_entry_service(const struct scope *scope, uint32_t index)
 	return scope->entries[index].service;
 }
 
+bool scope_text_names(struct str text, struct str service)
+{
+	struct arena arena;
+	struct scope *scope;
+	struct scope_diag diag;
+	bool named = false;
+	arena_init(&arena, 0);
+	if (scope_parse(&arena, text, &scope, &diag) == 0)
+		for (uint32_t i = 0; i < scope_entries_count(scope); i++)
+			named |= str_equal(scope_entry_service(scope, i), service);
+	arena_free(&arena);
+	return named;
+}
+
 uint32_t scope_named_count(const struct scope *scope)
 {
 	return scope->sites_count;

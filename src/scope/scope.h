@@ -96,6 +96,8 @@ struct str scope_text(const struct scope *scope);
 /* The services that the scope names, in its order; "" for the entry without a service. */
 uint32_t scope_entries_count(const struct scope *scope);
 struct str scope_entry_service(const struct scope *scope, uint32_t index);
+/* Is it one of them? Of a text that is no scope, none is. */
+bool scope_text_names(struct str text, struct str service);
 
 /* The sites that the scope names anywhere, also as arguments; with repetitions. */
 uint32_t scope_named_count(const struct scope *scope);

@@ -24,7 +24,7 @@ static const char full[] = "site: Site1\n"
 						   "    front: 127.0.0.1:8081\n"
 						   "    instances: [127.0.0.1:9081, 127.0.0.1:9082]\n"
 						   "    version: 2.1\n"
-						   "    carry: [traceparent, request-id:X-Request-Id, append:X-Auth-Token]\n"
+						   "    carry: [traceparent, request-id:X-Request-Id, append:X-Auth-Token:network]\n"
 						   "  image: {front: 127.0.0.1:8082, instances: 127.0.0.1:9083, carry: []}\n"
 						   "  network: {front: 127.0.0.1:8083, instances: [127.0.0.1:9083]}\n"
 						   "tags: {region: east, tier: gold}\n"
@@ -84,6 +84,7 @@ static void scopes_follow_as_said(void **state)
 	assert_str_equal(compute->carry[1].prefix, "");
 	assert_int_equal(compute->carry[2].kind, PROXY_CARRY_APPEND);
 	assert_str_equal(compute->carry[2].header, "X-Auth-Token");
+	assert_str_equal(compute->carry[2].service, "network");
 	assert_int_equal(config->services[1].carry_count, 0);
 	const struct proxy_service *network = &config->services[2];
 	assert_int_equal(network->carry_count, 2);

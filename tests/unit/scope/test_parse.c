@@ -179,6 +179,16 @@ static void test_a_bare_location_can_be_bound_to_a_service(void **state)
 	arena_free(&arena);
 }
 
+static void test_which_services_a_text_names(void **state)
+{
+	(void)state;
+	assert_true(scope_text_names(STR("compute: Site1, image: Site2"), STR("image")));
+	assert_true(scope_text_names(STR("{\"image\": \"Site2\"}"), STR("image")));
+	assert_false(scope_text_names(STR("compute: image, ima: Site2"), STR("image")));
+	assert_false(scope_text_names(STR("image: &"), STR("image")));
+	assert_false(scope_text_names(STR(""), STR("image")));
+}
+
 static void test_places_of_nodes_are_places_in_the_text(void **state)
 {
 	(void)state;
@@ -230,6 +240,7 @@ int main(void)
 		cmocka_unit_test(test_functions),
 		cmocka_unit_test(test_doubtful_scopes_give_warnings),
 		cmocka_unit_test(test_a_bare_location_can_be_bound_to_a_service),
+		cmocka_unit_test(test_which_services_a_text_names),
 		cmocka_unit_test(test_places_of_nodes_are_places_in_the_text),
 		cmocka_unit_test(test_tokens),
 	};
