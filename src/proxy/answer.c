@@ -476,7 +476,7 @@ void proxy_problem(struct proxy_exchange *exchange, const struct proxy_problem *
 		proxy_link_give(exchange->link, false);
 		exchange->link = NULL;
 	}
-	proxy_shape_blame(exchange, problem, buf_str(&detail));
+	proxy_shape_blame(exchange, problem->status, problem->site, buf_str(&detail));
 	struct glue_failure failure = {.status = problem->status,
 	                               .type = str_of(problem->type),
 	                               .title = str_of(problem->title),

@@ -229,7 +229,7 @@ static void look_up(struct proxy_exchange *exchange, struct str id)
 /* A call of the service for which alone the scope was appended: the one who makes it may fail because of it. */
 static void note_appended(struct proxy_exchange *exchange, const struct proxy_carry *carry, struct str value)
 {
-	char id[PROXY_DIGEST_BYTES];
+	char id[PROXY_ID_MOST_BYTES];
 	if (carry->service.length == 0 || !str_equal(carry->service, exchange->service->name))
 		return;
 	struct str noted = proxy_memory_digest(exchange->proxy->shared->memory, value, id);

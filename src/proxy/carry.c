@@ -172,7 +172,7 @@ static void carry_appended(const struct carrying *carrying, const struct proxy_c
 	put_field(out, http_field_name(head, field), buf_str(&value));
 	field->dropped = true;
 	if (carry->service.length > 0) {
-		char text[PROXY_DIGEST_BYTES];
+		char text[PROXY_ID_MOST_BYTES];
 		struct str id = proxy_memory_digest(carrying->memory, buf_str(&value), text);
 		remember(carrying, id);
 		if (carrying->mark) {

@@ -108,9 +108,9 @@ static struct stripe *stripe_of(struct proxy_memory *memory, struct str id)
 	return &memory->stripes[hash_bytes(&memory->key, id) >> 58 & (STRIPES - 1)];
 }
 
-struct str proxy_memory_digest(const struct proxy_memory *memory, struct str secret, char id[PROXY_DIGEST_BYTES])
+struct str proxy_memory_digest(const struct proxy_memory *memory, struct str secret, char id[PROXY_ID_MOST_BYTES])
 {
-	int length = snprintf(id, PROXY_DIGEST_BYTES, "%016" PRIx64, hash_bytes(&memory->key, secret));
+	int length = snprintf(id, PROXY_ID_MOST_BYTES, "%016" PRIx64, hash_bytes(&memory->key, secret));
 	return str_make(id, (size_t)length);
 }
 

@@ -191,6 +191,7 @@ struct proxy_stream {
 	bool complete;    /* all of it was read, and is sent or in pieces */
 	bool over;        /* in a tunnel: its end was passed on */
 	bool large;       /* the last read filled the buffer */
+	bool broken;      /* what was read is not to be sent */
 	uint64_t sent_bytes;
 	struct glue_splicer *splicer; /* ids in the body are replaced; NULL: it passes as it is */
 	struct buf spliced;
@@ -727,7 +728,7 @@ void proxy_shape_note(struct proxy_exchange *exchange, const struct http_head *h
 bool proxy_shape_put(struct proxy_exchange *exchange, const struct glue_failure *failure, struct buf *fields,
                      struct buf *body, struct str *content_type);
 /* A call of a service ended with a problem of ours: it may be why what it was made for fails. */
-void proxy_shape_blame(struct proxy_exchange *exchange, const struct proxy_problem *problem, struct str detail);
+void proxy_shape_blame(struct proxy_exchange *exchange, unsigned status, struct str site, struct str detail);
 /* The service here answered, perhaps with an error because of such a call: then that is told. True: it was answered. */
 bool proxy_shape_explain(struct proxy_exchange *exchange, const struct http_head *head);
 
@@ -780,8 +781,7 @@ enum proxy_memory_found { PROXY_MEMORY_NONE, PROXY_MEMORY_FOUND, PROXY_MEMORY_AM
 void proxy_memory_put(struct proxy_memory *memory, struct str id, struct str service, struct str scope,
                       uint64_t now_ms);
 /* An id in the place of what is a secret; nobody outside can foretell it. */
-enum { PROXY_DIGEST_BYTES = 17 };
-struct str proxy_memory_digest(const struct proxy_memory *memory, struct str secret, char id[PROXY_DIGEST_BYTES]);
+struct str proxy_memory_digest(const struct proxy_memory *memory, struct str secret, char id[PROXY_ID_MOST_BYTES]);
 /* What went wrong with a call that was known by an id. */
 struct proxy_blame {
 	unsigned status;

@@ -473,6 +473,58 @@ static bool leave_id(void *context, const struct glue_place *place, struct buf *
 	return false;
 }
 
+/* ---- Answers for services ---- */
+
+/* Between agents: a meta-id, and nothing that a service could have said. */
+static const struct str told_mark = STR_INIT("cheops:");
+
+static bool put_told(void *context, const struct glue_place *place, struct buf *value, bool *quoted)
+{
+	struct glue_replacer meta = engine_to_meta(context);
+	if (place->kind != GLUE_PLACE_LINK)
+		buf_put(value, told_mark);
+	bool known = meta.replace(meta.context, place, value, quoted);
+	if (!known)
+		buf_clear(value);
+	return known;
+}
+
+/* The answer says nothing to a service here: whoever it is about would be somebody else once he is known. So it breaks off. */
+static void break_off(struct proxy_exchange *exchange, struct str id)
+{
+	struct buf detail = {0};
+	buf_printf(&detail, "%.*s of %.*s names %.*s, which %.*s has not got yet", STR_FMT(exchange->service->name),
+	           STR_FMT(exchange->peer->name), STR_FMT(id), STR_FMT(exchange->state->config->site));
+	log_event(exchange->proxy->shared->log, LOG_INFO, "an answer for a service was broken off",
+	          LOG_STR("why", buf_str(&detail)));
+	proxy_shape_blame(exchange, 503, exchange->peer->name, buf_str(&detail));
+	exchange->response.broken = true;
+	buf_free(&detail);
+}
+
+static bool put_heard(void *context, const struct glue_place *place, struct buf *value, bool *quoted)
+{
+	struct proxy_exchange *exchange = context;
+	struct glue_replacer local = engine_to_local(exchange->proxy->shared->engine);
+	struct glue_place told = *place;
+	if (place->value.length < told_mark.length || memcmp(place->value.at, told_mark.at, told_mark.length) != 0)
+		return false;
+	told.value = str_make(place->value.at + told_mark.length, place->value.length - told_mark.length);
+	if (!local.replace(local.context, &told, value, quoted))
+		break_off(exchange, told.value);
+	return !exchange->response.broken;
+}
+
+static struct glue_replacer for_service(struct proxy_exchange *exchange)
+{
+	struct proxy_resource *resource = exchange->resource;
+	resource->to_meta = (struct engine_to_meta){.engine = exchange->proxy->shared->engine, .own = resource->name};
+	return exchange->peer ? (struct glue_replacer){exchange, put_heard}
+	                      : (struct glue_replacer){&resource->to_meta, put_told};
+}
+
+/* ---- Answers for users ---- */
+
 /* Of what is divided, the element is this site's part. */
 static void put_mark(void *context, const struct glue_place *place, struct str within, struct buf *mark)
 {
@@ -506,9 +558,9 @@ struct glue_splicer *proxy_splicer_new(struct proxy_exchange *exchange, const st
 	*marks = false;
 	if (!places || head->framing == HTTP_BODY_NONE)
 		return NULL;
-	if (exchange->peer) { /* it has told meta-ids, for a service here */
-		struct glue_replacer local = engine_to_local(exchange->proxy->shared->engine);
-		return glue_splicer_new(places, &local);
+	if (proxy_is_for_service(exchange)) {
+		struct glue_replacer replacer = for_service(exchange);
+		return glue_splicer_new(places, &replacer);
 	}
 	bool chosen = glue_type_identity(resource->match.type) == GLUE_CHOSEN;
 	struct glue_list_about about;

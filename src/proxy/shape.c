@@ -75,18 +75,13 @@ static bool is_blamed(unsigned status)
 	return status >= 500 || status == 403 || status == 429;
 }
 
-static void blame(struct proxy_exchange *exchange, unsigned status, struct str site, struct str detail)
+void proxy_shape_blame(struct proxy_exchange *exchange, unsigned status, struct str site, struct str detail)
 {
 	if (exchange->called_by.length == 0 || !is_blamed(status))
 		return;
 	proxy_memory_blame(
 		memory_of(exchange), exchange->called_by,
 		&(struct proxy_blame){.status = status, .service = exchange->service->name, .site = site, .detail = detail});
-}
-
-void proxy_shape_blame(struct proxy_exchange *exchange, const struct proxy_problem *problem, struct str detail)
-{
-	blame(exchange, problem->status, problem->site, detail);
 }
 
 /* What stands in quotes behind `detail=`; "": nothing does. */
@@ -123,7 +118,7 @@ static void note_call(struct proxy_exchange *exchange, const struct http_head *h
 		detail = str_make(plain, (size_t)snprintf(plain, sizeof(plain), "%s %.*s answered %u",
 		                                          of_agent ? "the agent of" : "that of",
 		                                          STR_FMT(utf8_truncate(site, LIMIT_NAME_SHOWN_BYTES)), head->status));
-	blame(exchange, head->status, site, detail);
+	proxy_shape_blame(exchange, head->status, site, detail);
 }
 
 /* Does the service refuse the credential because it could not ask about it? */

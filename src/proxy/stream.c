@@ -18,7 +18,7 @@ void proxy_stream_reset(struct proxy_stream *stream)
 	stream->from = stream->to = NULL;
 	stream->head_sent = 0;
 	stream->first = stream->count = 0;
-	stream->chunked = stream->complete = stream->over = stream->large = false;
+	stream->chunked = stream->complete = stream->over = stream->large = stream->broken = false;
 	stream->sent_bytes = 0;
 	glue_splicer_free(stream->splicer);
 	stream->splicer = NULL;
@@ -178,6 +178,8 @@ static enum proxy_pump read_message(struct proxy_stream *stream)
 enum proxy_pump proxy_stream_pump(struct proxy_stream *stream)
 {
 	for (int reads = 0;; reads++) {
+		if (stream->broken)
+			return PROXY_PUMP_FROM_FAILED;
 		enum http_io io = send_pieces(stream);
 		if (io == HTTP_IO_BLOCKED)
 			return PROXY_PUMP_WAIT;

@@ -1,6 +1,7 @@
 """A scope that names the service which judges credentials: things are asked for at one site with a token of another, whose directory is then
 asked about it, now and when operations run later. Who somebody is there, the services here are told in ids of their own site."""
 import contextlib
+import http.client
 import json
 
 import pytest
@@ -42,6 +43,8 @@ class Directory(PlayedService):
             handler.answer(*self.handle(handler.command, handler.path, json.loads(body) if body else {}, handler.headers))
 
     def handle(self, method, path, body, headers):
+        if method == "POST" and self.broken:
+            return 503, {"error": "no database"}
         if method == "POST":
             user = {"id": f"{self.site}-user-{len(self.users)}", "name": body["name"]}
             self.users[user["id"]] = user
@@ -71,9 +74,12 @@ class Things(PlayedService):
         if self.away:
             handler.answer(503, {"error": "later"})
             return
-        asked = ask(self.directory + "/tokens", headers={"X-Subject-Token": token, "Accept-Encoding": "gzip"})
+        try:
+            asked = ask(self.directory + "/tokens", headers={"X-Subject-Token": token, "Accept-Encoding": "gzip"})
+        except (OSError, http.client.HTTPException):
+            asked = None
         with self.lock:
-            if asked.status != 200:
+            if asked is None or asked.status != 200:
                 handler.answer(401, {"error": "who are you?"})
                 return
             owner = asked.json["user"]["id"]
@@ -177,6 +183,19 @@ def test_without_a_word_it_is_judged_where_it_was_shown(lab):
         thing = wait_for(lambda: lab.things[other].named(f"from {site}"), "the copy")
         assert thing["owner"] == f"{other}-user-0"
         assert lab.directories[other].asked and lab.directories[site].asked[-1] == f"{site}/ann"
+
+
+def test_somebody_whom_a_site_has_yet_to_hear_of(lab):
+    """He is known there by an id that is not there yet: nothing becomes somebody else's."""
+    lab.directories["Site2"].broken = True
+    assert lab.ask("Site1", "directory", "/users", "POST", "Site1 & Site2", body={"name": "bob"}).status == 201
+    answer = lab.make("Site1", "{directory: Site1, things: Site2}", "early", "Site1/bob")
+    assert answer.status >= 500 and "Site2 has not got yet" in answer.problem["detail"], answer
+    assert lab.make("Site1", "{directory: Site1, things: Site1 & Site2}", "his", "Site1/bob").status == 201
+    wait_for(lambda: len(lab.things["Site2"].seen) > 1, "an attempt at Site2")
+    assert not lab.things["Site2"].things
+    lab.directories["Site2"].broken = False
+    assert wait_for(lambda: lab.things["Site2"].named("his"), "his copy")["owner"] == "Site2-user-1"
 
 
 def test_a_token_that_nobody_knows_any_more(lab):
