@@ -126,7 +126,7 @@ driver = noop
 [vnc]
 enabled = false
 [glance]
-region_name = {region}
+endpoint_override = {image}
 [neutron]
 endpoint_override = {network}
 auth_type = none
@@ -148,6 +148,10 @@ export OS_COMPUTE_API_VERSION=2.90
 CARRY = {"request-id": ["request-id:X-OpenStack-Request-ID:req-"],
          "token": ["append:X-Auth-Token", "append:X-Subject-Token"],
          "osprofiler": ["osprofiler:osprofiler.keys"]}
+
+# Which Keystone a service asks about a token: that of the scope, if it names one. Services send it as X-Subject-Token.
+JUDGED = ["append:X-Auth-Token:identity"]
+ASKED = ["append:X-Subject-Token:identity"]
 
 # What makes Nova pass on a trace that is signed with one of these keys. All that it knows of a trace it tells the broker.
 PROFILER_KEYS = "lab key, a newer key"
@@ -175,7 +179,7 @@ def authtoken(site, user):
 def nova(site, carry):
     made = NOVA.format(folder=site.folder, inside=site.inside, host=site.name.lower(), broker=BROKER_PORT,
                        port=site.port("compute"), database=site.database("nova"), api_database=site.database("nova_api"),
-                       region=REGION, network=site.url("network"), service_user=credentials(site, "nova"))
+                       region=REGION, image=site.url("image"), network=site.url("network"), service_user=credentials(site, "nova"))
     profiler = PROFILER if carry == "osprofiler" else ""
     return made + credentials(site, "placement") + authtoken(site, "nova") + profiler
 
@@ -215,13 +219,20 @@ def services(site, carry="request-id"):
         write(site.folder / name, OPENRC.format(identity=site.url("identity"), user=user, password=PASSWORD, region=REGION))
 
 
+def carried(service, carry):
+    """`carry` of that service. By the token, Nova's calls have the scope whatever it names. Placement is asked by Nova alone, with tokens of its
+    own, which any Keystone can judge."""
+    if service == "compute":
+        return CARRY[carry] + (JUDGED + ASKED if carry != "token" else [])
+    return JUDGED if service in ("image", "network") else []
+
+
 def agent(site, carry):
-    """The agent's own. Only Nova makes calls on behalf of those who ask it; Glance and Placement ask Keystone, which is the
-    site's own for all scopes that do not name it."""
+    """The agent's own. Only Nova makes calls on behalf of those who ask it; all ask Keystone about tokens."""
     lines = [f"site: {site.name}", f"state: {site.folder}/state", f"api: {site.inside}:{API_PORT}",
              f"peer: {site.address}:{PEER_PORT}", "threads: 1", "application: openstack", "timeouts: {stop: 3s}", "services:"]
     for service, port in FRONTS.items():
-        ways = ", ".join(f'"{way}"' for way in CARRY[carry]) if service == "compute" else ""
+        ways = ", ".join(f'"{way}"' for way in carried(service, carry))
         lines += [f"  {service}:", f"    front: {site.address}:{port}", f"    instances: {site.inside}:{site.port(service)}",
                   f"    carry: [{ways}]", f"    credential: {{header: X-Auth-Token, file: {site.folder}/agent.token}}"]
     return "# Written by lab/openstack/up.\n" + "\n".join(lines) + "\n"
