@@ -115,6 +115,7 @@ discover_hosts_in_cells_interval = 30
 [quota]
 instances = 200
 cores = 400
+server_groups = 200
 [wsgi]
 api_paste_config = /etc/nova/api-paste.ini
 [oslo_concurrency]

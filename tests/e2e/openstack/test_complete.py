@@ -19,7 +19,9 @@ ROUTES = pathlib.Path(__file__).with_name("service_routes.py")
 # What passes as it is, and why: `METHODS PATH [KEY]`, with `*` for any text. Of several that fit, one is enough; each has to fit something.
 PASSES = {
     "identity": {
-        "GET,HEAD,POST,DELETE /v3/auth/*": "log-in: tokens are a site's own",
+        "HEAD,POST,DELETE /v3/auth/*": "log-in: tokens are a site's own",
+        "GET /v3/auth/[!t]*": "what a token is good for",
+        "GET /v3/auth/tokens/*": "revoked tokens are a site's own",
         "* /v3/OS-FEDERATION/identity_providers/*/protocols/*/auth": "log-in",
         "GET,HEAD /v3/OS-FEDERATION/domains": "of the token that asks",
         "GET,HEAD /v3/OS-FEDERATION/projects": "of the token that asks",
