@@ -10,7 +10,7 @@ from openstack_lab import wait_for
 PARTS = ("agent", "nova-api", "glance", "keystone", "rabbitmq", "mariadb")
 AT_BOTH = "{identity: Site1 & Site2, image: Site1 & Site2, compute: Site1 & Site2}"
 ROUNDS_MAX = 8  # of one user
-NO_KEYSTONE = (401, 403)  # it is away; or has just started, and refuses several at once while it reads its rules: so it does without Cheops
+NO_KEYSTONE = (401, 403)  # it is away; or has just started: the first of several at once was refused by Keystone itself, before it had read its rules
 
 
 def undecided(lab):
