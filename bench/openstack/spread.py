@@ -108,7 +108,9 @@ class Maker:
         for site, client in self.past.items():
             made, wanted = len(client.servers("?status=ACTIVE")), shares.get(site, 0)
             if made != wanted:
-                raise Failed(f"{made} servers are active at {site}, not {wanted}")
+                others = [f"{each['name']} is {each['status']}: {each.get('fault', {}).get('message', 'without a reason')}"
+                          for each in client.servers("/detail") if each["status"] != "ACTIVE"]
+                raise Failed("; ".join([f"{made} servers are active at {site}, not {wanted}", *others]))
 
     def clear(self):
         with concurrent.futures.ThreadPoolExecutor(len(self.past)) as pool:
