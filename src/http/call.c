@@ -32,7 +32,7 @@ enum {
 	READS_PER_ROUND = 16,
 	POOL_MOST = 256,       /* idle connections of one pool */
 	POOL_IDLE_MS = 10000,  /* for so long */
-	POOL_UNSAFE_MS = 1000, /* what must not be sent twice gets one that was used this recently, or a new one */
+	SERVERS_MOST = 1024,   /* whose habits are remembered; of others each connection has to prove itself */
 	FILE_BYTES = 64 << 10, /* read of a file at once */
 	WRITES_PER_ROUND = 16,
 };
@@ -45,7 +45,8 @@ struct link {
 	struct link *previous, *next;
 	struct http_address address;
 	struct http_tls *tls;
-	uint64_t idle_since_ms;
+	struct http_kept kept;
+	struct http_habit *habit; /* of its server; NULL: not remembered */
 };
 
 struct http_call {
@@ -71,10 +72,18 @@ struct http_call {
 	struct buf body;
 };
 
+struct server {
+	struct server *next;
+	struct http_habit habit;
+	char address[];
+};
+
 struct http_pool {
 	struct http_loop *loop;
-	struct link *idle; /* the one last used first */
+	struct server *servers; /* those to which something was sent that must not be sent twice */
+	struct link *idle;      /* the one last used first */
 	uint32_t idle_count;
+	uint32_t servers_count;
 };
 
 static void changed(struct http_conn *conn);
@@ -122,18 +131,50 @@ static void pool_remove(struct link *link)
 	http_timer_clear(pool->loop, &link->conn.timer);
 }
 
-/* The one last used that leads to the same place. */
-static struct link *pool_take(struct http_pool *pool, const struct http_call_options *options)
+/* Whatever happens to an idle one is its end: nobody asked for anything. */
+static void pool_lose(struct link *link)
 {
+	pool_remove(link);
+	link_close(link);
+}
+
+/* NULL: it is not remembered. */
+static struct http_habit *habit_of(struct http_pool *pool, const char *address)
+{
+	for (struct server *server = pool->servers; server; server = server->next)
+		if (strcmp(server->address, address) == 0)
+			return &server->habit;
+	if (pool->servers_count == SERVERS_MOST)
+		return NULL;
+	struct server *server = calloc(1, sizeof(*server) + strlen(address) + 1);
+	CHECK(server);
+	memcpy(server->address, address, strlen(address) + 1);
+	server->next = pool->servers;
+	pool->servers = server;
+	pool->servers_count++;
+	return &server->habit;
+}
+
+/* The one last used that leads to the same place, and is good enough for the request (kept.c). */
+static struct link *pool_take(struct http_pool *pool, const struct http_call_options *options,
+                              const struct http_habit *habit)
+{
+	static const struct http_habit unknown = {0};
 	uint64_t now_ms = http_loop_now_ms(pool->loop);
-	uint64_t age_ms = options->repeatable ? POOL_IDLE_MS : POOL_UNSAFE_MS;
+	struct link *newest = NULL;
+	uint32_t unsure = 0;
 	for (struct link *link = pool->idle; link; link = link->next) {
-		bool same = link->tls == options->tls && strcmp(link->address.text, options->address.text) == 0;
-		if (!same || now_ms - link->idle_since_ms > age_ms)
+		if (link->tls != options->tls || strcmp(link->address.text, options->address.text) != 0)
 			continue;
-		pool_remove(link);
-		return link;
+		if (options->repeatable || http_kept_is_sure(&link->kept, habit ? habit : &unknown, now_ms)) {
+			pool_remove(link);
+			return link;
+		}
+		newest = newest ? newest : link;
+		unsure++;
 	}
+	if (http_kept_are_enough(unsure))
+		pool_lose(newest);
 	return NULL;
 }
 
@@ -148,7 +189,7 @@ static void pool_give(struct http_pool *pool, struct link *link)
 	http_buffer_give(conn->loop, &conn->in);
 	link->call = NULL;
 	link->pool = pool;
-	link->idle_since_ms = http_loop_now_ms(pool->loop);
+	http_kept_idle(&link->kept, link->habit, true, http_loop_now_ms(pool->loop));
 	link->next = pool->idle;
 	if (pool->idle)
 		pool->idle->previous = link;
@@ -156,13 +197,6 @@ static void pool_give(struct http_pool *pool, struct link *link)
 	pool->idle_count++;
 	http_timer_clear(pool->loop, &conn->timer);
 	http_timer_set(pool->loop, &conn->timer, POOL_IDLE_MS);
-}
-
-/* Whatever happens to an idle one is its end: nobody asked for anything. */
-static void pool_lose(struct link *link)
-{
-	pool_remove(link);
-	link_close(link);
 }
 
 struct http_pool *http_pool_new(struct http_loop *loop)
@@ -179,6 +213,10 @@ void http_pool_free(struct http_pool *pool)
 		return;
 	while (pool->idle)
 		pool_lose(pool->idle);
+	for (struct server *next, *server = pool->servers; server; server = next) {
+		next = server->next;
+		free(server);
+	}
 	free(pool);
 }
 
@@ -505,8 +543,10 @@ static void proceed(struct http_call *call, struct http_conn *conn)
 static void changed(struct http_conn *conn)
 {
 	struct link *link = (struct link *)conn;
-	if (link->pool)
+	if (link->pool) {
+		http_kept_closed(&link->kept, link->habit, http_loop_now_ms(conn->loop));
 		pool_lose(link);
+	}
 	if (!link->call || conn->connecting)
 		return;
 	struct http_call *call = link->call;
@@ -552,7 +592,9 @@ static struct http_call *call_new(struct http_loop *loop, const struct http_call
 static int start(struct http_call *call, bool fresh, struct err *err)
 {
 	const struct http_call_options *options = &call->options;
-	struct link *link = options->pool && !fresh ? pool_take(options->pool, options) : NULL;
+	bool once = options->pool && !options->repeatable;
+	struct http_habit *habit = once ? habit_of(options->pool, options->address.text) : NULL;
+	struct link *link = options->pool && !fresh ? pool_take(options->pool, options, habit) : NULL;
 	call->reused = call->connected = link != NULL;
 	if (link) {
 		http_loop_again(call->loop, &link->conn.source);
@@ -568,6 +610,7 @@ static int start(struct http_call *call, bool fresh, struct err *err)
 	}
 	call->link = link;
 	link->call = call;
+	link->habit = habit ? habit : link->habit;
 	http_timer_set(call->loop, &link->conn.timer, options->timeout_ms);
 	return 0;
 }

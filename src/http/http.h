@@ -346,6 +346,29 @@ bool http_conn_certificate(const struct http_conn *conn, struct buf *der);
  * strerror() without TLS, and once it is closed. */
 const char *http_conn_error_text(const struct http_conn *conn);
 
+/* ---- Kept connections -------------------------------------------------------------------------------------------- */
+
+/* What is known of a connection that serves again; zeroed while it is new. */
+struct http_kept {
+	uint64_t since_ms; /* idle since then */
+	bool answered;     /* once at least */
+	bool proven;       /* the server keeps it, or will say that it does not */
+};
+
+/* What is known of a server. */
+struct http_habit {
+	bool keeps; /* some connection served twice, and none was closed right after its first answer since */
+};
+
+/* It is idle from now on, after an answer or without having been used. `habit` NULL: it is not looked at. */
+void http_kept_idle(struct http_kept *kept, struct http_habit *habit, bool answered, uint64_t now_ms);
+/* The server closed it while it was idle. */
+void http_kept_closed(const struct http_kept *kept, struct http_habit *habit, uint64_t now_ms);
+/* May it be used for what must not be sent twice? */
+bool http_kept_is_sure(const struct http_kept *kept, const struct http_habit *habit, uint64_t now_ms);
+/* With so many idle ones to a server, none of them sure: is that enough to wait for proof? */
+bool http_kept_are_enough(uint32_t idle);
+
 /* ---- Calls ------------------------------------------------------------------------------------------------------- */
 
 /* One request of our own and its whole answer: for commands, for the agent's control, and for what runs later than its user

@@ -17,12 +17,10 @@ enum {
 	PROXY_HOPS_MOST = 8,
 	PROXY_IDLE_LINKS_MOST = 256, /* idle connections kept per server */
 	PROXY_IDLE_LINK_MS = 30000,  /* for so long */
-	PROXY_REUSE_UNSAFE_MS =
-		1000,                /* a request that must not run twice gets a connection used this recently, or a new one */
-	PROXY_PROBE_MS = 500,    /* between attempts to reach an instance that failed */
-	PROXY_LINGER_MS = 2000,  /* for a client to read an answer that came before its request was over */
-	PROXY_PUMP_READS = 16,   /* of one connection, before others have their turn */
-	PROXY_LINGER_READS = 16, /* of what it still sends, per event */
+	PROXY_PROBE_MS = 500,        /* between attempts to reach an instance that failed */
+	PROXY_LINGER_MS = 2000,      /* for a client to read an answer that came before its request was over */
+	PROXY_PUMP_READS = 16,       /* of one connection, before others have their turn */
+	PROXY_LINGER_READS = 16,     /* of what it still sends, per event */
 	PROXY_KEPT_EXCHANGES = 64,
 	PROXY_WHY_BYTES = 192,
 };
@@ -39,7 +37,7 @@ struct proxy_link {
 	struct proxy_attempt *attempt;
 	struct proxy_link *previous, *next;
 	uint64_t begun_ms;
-	uint64_t idle_since_ms;
+	struct http_kept kept;
 	bool reused;
 	bool probe;
 	bool proven; /* it was made sure who is at the other end */
@@ -57,6 +55,7 @@ struct proxy_target {
 	struct proxy_link idle; /* head of a list, most recently used first */
 	struct proxy_link used; /* head of a list: those of exchanges and attempts */
 	uint32_t idle_count;
+	struct http_habit habit;
 	uint32_t active;
 	bool down;                 /* it failed, and has not answered since */
 	char why[PROXY_WHY_BYTES]; /* the last connection failed; "" */

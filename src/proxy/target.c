@@ -61,10 +61,10 @@ static void probe_changed(struct proxy_link *link)
 	}
 	target->down = false;
 	target->probing = NULL;
-	link->probe = false;
 	target->active++;
 	list_push(&target->used, link);
 	proxy_link_give(link, true);
+	link->probe = false;
 }
 
 static void start_probe(struct http_timer *timer);
@@ -113,8 +113,10 @@ static void link_changed(struct http_conn *conn)
 		proxy_exchange_run(link->exchange);
 	else if (link->attempt)
 		proxy_attempt_changed(link->attempt);
-	else if (conn->readable) /* idle: the server closed it, or sent what nobody asked for */
+	else if (conn->readable) { /* idle: the server closed it, or sent what nobody asked for */
+		http_kept_closed(&link->kept, &link->target->habit, http_loop_now_ms(conn->loop));
 		close_idle(link);
+	}
 }
 
 static struct proxy_peer *peer_of(const struct proxy_target *target)
@@ -173,6 +175,7 @@ int proxy_link_connect(struct proxy_target *target, struct proxy_link **out, str
 	CHECK(link);
 	link->target = target;
 	link->begun_ms = http_loop_now_ms(target->proxy->loop);
+	link->kept.proven = target->site != 0; /* agents say when they close one */
 	link->conn.changed = link_changed;
 	link->conn.expired = link_expired;
 	link->conn.source.release = link_release;
@@ -209,16 +212,28 @@ static void start_probe(struct http_timer *timer)
 	target->probing = link;
 }
 
-int proxy_target_take(struct proxy_target *target, struct proxy_exchange *exchange, bool fresh, struct err *err)
+/* The one last used that is good enough for the request (kept.c); NULL: none. */
+static struct proxy_link *take_idle(struct proxy_target *target, bool repeatable)
 {
-	struct proxy_link *link = target->idle.next;
 	uint64_t now_ms = http_loop_now_ms(target->proxy->loop);
-	bool unsafe = !http_method_is_safe(exchange->method);
-	if (!fresh && link != &target->idle && !(unsafe && now_ms > link->idle_since_ms + PROXY_REUSE_UNSAFE_MS)) {
+	for (struct proxy_link *link = target->idle.next; link != &target->idle; link = link->next) {
+		if (!repeatable && !http_kept_is_sure(&link->kept, &target->habit, now_ms))
+			continue;
 		list_remove(link);
 		target->idle_count--;
 		link->reused = true;
-	} else {
+		return link;
+	}
+	if (!repeatable && http_kept_are_enough(target->idle_count))
+		close_idle(target->idle.next);
+	return NULL;
+}
+
+int proxy_target_take(struct proxy_target *target, struct proxy_exchange *exchange, bool fresh, struct err *err)
+{
+	struct proxy_link *link =
+		fresh ? NULL : take_idle(target, http_method_is_safe(exchange->method) && !exchange->has_body);
+	if (!link) {
 		int code = proxy_link_connect(target, &link, err);
 		if (code)
 			return code;
@@ -245,7 +260,7 @@ void proxy_link_give(struct proxy_link *link, bool reusable)
 		return;
 	}
 	http_buffer_give(conn->loop, &conn->in);
-	link->idle_since_ms = http_loop_now_ms(conn->loop);
+	http_kept_idle(&link->kept, &target->habit, !link->probe, http_loop_now_ms(conn->loop));
 	target->idle_count++;
 	list_push(&target->idle, link);
 	http_timer_set(conn->loop, &conn->timer, PROXY_IDLE_LINK_MS);

@@ -276,6 +276,13 @@ def response(status=200, body=b"ok", **fields):
 # ---- a service ----------------------------------------------------------------------------------------------------------
 
 
+def acquaint(wire, **fields):
+    """Two answers on one connection: from now on the agent knows that the service keeps them, and uses them for all that it is asked."""
+    for _ in range(2):
+        wire.send(request(**fields))
+        assert wire.response().status == 200
+
+
 class Service:
     """Plays a service. `script(wire)` handles a connection; the usual one answers each request with `answer(request)`.
 

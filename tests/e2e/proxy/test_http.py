@@ -10,7 +10,7 @@ import time
 import pytest
 
 import proxy_lab
-from proxy_lab import PATIENCE_S, Wire, request, response
+from proxy_lab import PATIENCE_S, Wire, acquaint, request, response
 
 SIZES = [0, 1, 4095, 4096, 4097, 65535, 65536, 65537, 1 << 20]
 
@@ -81,6 +81,7 @@ def test_pipelined_requests_are_answered_in_order_one_at_a_time(agent, service):
 
     service.answer = answer
     with agent.client() as wire:
+        acquaint(wire)
         text = b"".join(request("POST", f"/{n}", body=b"b" * n) if n % 2 else request(target=f"/{n}") for n in range(200))
         wire.send(text)
         for n in range(200):
@@ -233,6 +234,9 @@ def test_the_client_waits_for_100_and_gets_it_from_the_service(agent, service):
     def script(wire):
         while wire.ahead or wire.more():
             head = wire.head()
+            if head.method == b"GET":
+                wire.send(response())
+                continue
             assert head.one(b"Expect") == b"100-continue"
             assert wire.ahead == b""
             wire.send(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -242,6 +246,7 @@ def test_the_client_waits_for_100_and_gets_it_from_the_service(agent, service):
 
     service.script = script
     with agent.client() as wire:
+        acquaint(wire)
         for _ in range(2):
             wire.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
             assert wire.response_head().status == 100
@@ -698,6 +703,7 @@ def test_bodies_pass_two_agents(two_sites, there):
     stage = two_sites()
     stage.far.answer = lambda message: response(body=message.body)
     with stage.here.client() as wire:
+        acquaint(wire, Scope="Site2")
         for size in SIZES:
             if there == "length":
                 wire.send(request("POST", body=pattern(size), Scope="Site2"))
@@ -776,6 +782,8 @@ def test_python(agent, service):
     service.answer = lambda message: response(body=message.body)
     connection = http.client.HTTPConnection("127.0.0.1", agent.port(), timeout=PATIENCE_S)
     for n in range(20):
+        connection.request("GET", "/")
+        assert connection.getresponse().read() == b""
         connection.request("PUT", "/", body=pattern(n * 5000), headers={"Expect": "100-continue"} if n % 2 else {})
         answer = connection.getresponse()
         assert (answer.status, answer.read()) == (200, pattern(n * 5000))
@@ -783,4 +791,4 @@ def test_python(agent, service):
                            headers={"Transfer-Encoding": "chunked"})
         assert connection.getresponse().read() == b"a" + b"b" * 10000
     connection.close()
-    assert service.accepted == 1
+    assert service.accepted <= 3    # before it is known that the service keeps connections, what must not run twice gets new ones

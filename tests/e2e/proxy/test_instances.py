@@ -1,6 +1,7 @@
 """Several instances of a service, and connections to them that fail."""
 import collections
 import threading
+import time
 
 import pytest
 
@@ -96,28 +97,28 @@ def test_a_body_is_not_lost_when_the_first_instance_cannot_be_reached(play, star
 # ---- connections that went stale ----------------------------------------------------------------------------------------
 
 
-def closing_after_answer(service):
-    """Keeps a connection open, says nothing of closing it; and closes it, with a reset, when the second request comes."""
+def closing_after(service, answers=1):
+    """Keeps a connection open, says nothing of closing it; and closes it, with a reset, when one more request comes."""
     def script(wire):
-        first = wire.request()
-        if first is None:
-            return
-        service.note(first)
-        wire.send(response())
-        second = wire.request()
-        if second is not None and second.target == b"/fails":
-            service.note(second)
-        elif second is not None:
-            service.note(second)
+        for _ in range(answers):
+            message = wire.request()
+            if message is None:
+                return
+            service.note(message)
             wire.send(response())
-            wire.to_end()
+        last = wire.request()
+        if last is not None:
+            service.note(last)
+            if last.target != b"/fails":
+                wire.send(response())
+                wire.to_end()
 
     return script
 
 
 def test_a_get_on_a_stale_connection_is_sent_again(agent, service):
     """Nothing was answered, nothing can have changed: the client never notices."""
-    service.script = closing_after_answer(service)
+    service.script = closing_after(service)
     with agent.client() as wire:
         wire.send(request(target="/first"))
         assert wire.response().status == 200
@@ -131,15 +132,57 @@ def test_a_get_on_a_stale_connection_is_sent_again(agent, service):
 @pytest.mark.parametrize("method,body", [("POST", b"hello"), ("POST", None), ("PUT", b"hello"), ("DELETE", None),
                                          ("PATCH", b"hello"), ("GET", b"hello")])
 def test_what_may_have_been_acted_on_is_not_sent_again(agent, service, method, body):
-    service.script = closing_after_answer(service)
+    """On a connection that was seen to be kept, and then is not."""
+    service.script = closing_after(service, answers=2)
     with agent.client() as wire:
-        wire.send(request(target="/first"))
-        assert wire.response().status == 200
+        for _ in range(2):
+            wire.send(request(target="/first"))
+            assert wire.response().status == 200
         wire.send(request(method, "/fails", body=body))
         answer = wire.response()
         assert answer.status == 502 and answer.problem == "broken-answer"
-    assert [message.target for message in service.requests] == [b"/first", b"/fails"]
+    assert [message.target for message in service.requests] == [b"/first", b"/first", b"/fails"]
     assert agent.counter("cheops_retries_total") == 0
+
+
+def test_a_service_that_closes_after_each_answer_fails_nothing(agent, service):
+    """It does not say so, and closes a moment later, as uWSGI does on a busy machine: what was sent meanwhile would be lost."""
+    def script(wire):
+        while (message := wire.request()) is not None:
+            service.note(message)
+            wire.send(b"HTTP/1.1 204 No Content\r\n\r\n")
+            answered = time.monotonic()
+            time.sleep(0.05)
+            if time.monotonic() < answered + 0.4:   # else it had no turn for so long that it looks as if it kept the connection
+                return
+
+    service.script = script
+    statuses = []
+
+    def ask():
+        with agent.client() as wire:
+            for number in range(20):
+                wire.send(request(["GET", "PUT", "DELETE", "POST"][number % 4], body=b"hello" if number % 2 else None))
+                statuses.append(wire.response().status)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    assert statuses == [204] * 80
+    assert [message.method for message in service.requests].count(b"PUT") == 20
+
+
+def test_where_nothing_is_asked_but_what_must_not_run_twice_connections_are_kept_nevertheless(agent, service):
+    """Once they have been open for long enough. Few wait for that: a service may have a worker for each."""
+    until = time.monotonic() + PATIENCE_S
+    with agent.client() as wire:
+        while len(service.requests) - service.accepted < 50 and time.monotonic() < until:
+            wire.send(request("POST", body=b"hello"))
+            assert wire.response().status == 200
+    assert len(service.requests) - service.accepted >= 50
+    service.wait(lambda: len(service.wires) <= 12)
 
 
 def test_a_get_on_a_new_connection_is_not_sent_again(agent, service):
@@ -150,7 +193,7 @@ def test_a_get_on_a_new_connection_is_not_sent_again(agent, service):
 
 def test_a_get_is_not_sent_a_third_time(agent, service):
     """Every connection works once, then breaks."""
-    service.script = closing_after_answer(service)
+    service.script = closing_after(service)
     with agent.client() as wire:
         wire.send(request(target="/first"))
         assert wire.response().status == 200

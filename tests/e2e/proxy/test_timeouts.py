@@ -11,7 +11,7 @@ import time
 import pytest
 
 import proxy_lab
-from proxy_lab import PATIENCE_S, Broken, request, response
+from proxy_lab import PATIENCE_S, Broken, acquaint, request, response
 
 
 def small(service, limits=None, threads=1, **timeouts):
@@ -122,6 +122,7 @@ def test_a_body_that_comes_slowly_but_comes(start, service):
                 time.sleep(0.1)  # not to wait for anything: this is the slowness
                 wire.send(b"x")
             assert wire.response().body == b"x" * 40
+            acquaint(wire)
     assert service.accepted == 1
 
 

@@ -668,7 +668,7 @@ static void a_connection_serves_again(void **state)
 	serve_kept(kept_answer);
 	struct http_pool *pool = http_pool_new(loop);
 	for (int i = 0; i < 5; i++) {
-		struct outcome outcome = ask_with(pool, i % 2 == 0);
+		struct outcome outcome = ask_with(pool, i != 2);
 		assert_int_equal(outcome.status, 201);
 		assert_string_equal(buf_c(&outcome.body), "ok");
 		assert_string_equal(outcome.location, "/x/1");
@@ -701,9 +701,11 @@ static void what_was_closed_meanwhile_is_repeated_or_told(void **state)
 	for (int repeatable = 0; repeatable < 2; repeatable++) {
 		serve_kept(kept_answer);
 		struct http_pool *pool = http_pool_new(loop);
-		struct outcome first = ask_with(pool, repeatable);
-		assert_int_equal(first.code, 0);
-		forget(&first);
+		for (int i = 0; i < 2; i++) { /* it is a server that keeps connections */
+			struct outcome first = ask_with(pool, true);
+			assert_int_equal(first.code, 0);
+			forget(&first);
+		}
 		struct outcome outcome = {0};
 		start_with(pool, repeatable, &outcome);
 		http_conn_reset_on_close(&server.visits->conn);
@@ -717,6 +719,48 @@ static void what_was_closed_meanwhile_is_repeated_or_told(void **state)
 		http_pool_free(pool);
 		server_stop();
 	}
+}
+
+/* The server closes after each answer, without having said so, and later than the next request can be sent. */
+static void what_must_not_be_sent_twice_is_not_sent_where_it_may_be_lost(void **state)
+{
+	(void)state;
+	serve_kept(kept_answer);
+	struct http_pool *pool = http_pool_new(loop);
+	for (int i = 0; i < 5; i++) {
+		struct outcome outcome = {0};
+		struct visit *last = server.visits;
+		start_with(pool, false, &outcome);
+		if (last) {
+			http_conn_reset_on_close(&last->conn);
+			visit_close(last);
+		}
+		run_bounded();
+		assert_int_equal(outcome.code, 0);
+		assert_int_equal(outcome.status, 201);
+		assert_int_equal(server.accepted, i + 1);
+		forget(&outcome);
+	}
+	http_pool_free(pool);
+	server_stop();
+}
+
+static void connections_that_may_be_closed_do_not_pile_up(void **state)
+{
+	(void)state;
+	serve_kept(kept_answer);
+	struct http_pool *pool = http_pool_new(loop);
+	for (int i = 0; i < 50; i++) {
+		struct outcome outcome = ask_with(pool, false);
+		assert_int_equal(outcome.code, 0);
+		forget(&outcome);
+	}
+	int open = 0;
+	for (struct visit *visit = server.visits; visit; visit = visit->next)
+		open++;
+	assert_in_range(open, 1, 12);
+	http_pool_free(pool);
+	server_stop();
 }
 
 /* The server dies with the request: that the second try could not leave says nothing of the first. */
@@ -786,6 +830,8 @@ int main(void)
 		test(a_connection_serves_again),
 		test(a_server_that_wants_no_more_gets_a_new_connection),
 		test(what_was_closed_meanwhile_is_repeated_or_told),
+		test(what_must_not_be_sent_twice_is_not_sent_where_it_may_be_lost),
+		test(connections_that_may_be_closed_do_not_pile_up),
 		test(what_was_sent_before_may_have_run),
 		test(what_never_left_is_told),
 		test(a_kept_connection_can_be_called_off),
