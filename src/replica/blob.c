@@ -259,10 +259,10 @@ enum reference references_look(struct replica *replica, const struct replicant *
 			found = REFERENCE_UNKNOWN;
 			continue;
 		}
-		/* What is gone, or was rejected here, will not come: who refers to it is rejected as well, for all to see. What lies
-		 * elsewhere is found by its meta-id. */
+		/* What is gone, be it here alone, or was rejected here, will not come: who refers to it is rejected as well, for all to see.
+		 * What lies elsewhere is found by its meta-id. */
 		bool here = other->kind != REPLICANT_LIVE || own_report(other)->created || is_witness(other) ||
-		            (lane_is_refused(other) && !lane_comes_back(other));
+		            lane_is_deleted(other) || (lane_is_refused(other) && !lane_comes_back(other));
 		if (here)
 			continue;
 		*missing = other->id;

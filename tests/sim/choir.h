@@ -22,6 +22,7 @@ enum {
 	CHOIR_STEP_US = 100000, /* one step of a run */
 	CHOIR_NOBODY = UINT32_MAX,
 	CHOIR_ID_BYTES = 40, /* of a local id */
+	CHOIR_NEEDING = 32,  /* --needed: who may need something is one of the first */
 };
 
 /* Deliberate mistakes of hosts and services, by which the tests of the simulator see that its checks can fail. */
@@ -41,6 +42,7 @@ enum choir_mutation {
 	CHOIR_SWAPPED,   /* the ids of two sites are swapped in what the checks are told */
 	CHOIR_CREDULOUS, /* every session is said to be met */
 	CHOIR_ECHO,      /* each message is heard twice, and came once */
+	CHOIR_OBLIVIOUS, /* a delete does not say who needs what it deletes */
 	CHOIR_MUTATIONS,
 };
 
@@ -62,6 +64,7 @@ struct choir_options {
 	bool placed;         /* some lie at some of their members only */
 	bool found;          /* some were there before, and are adopted (choir_found.c) */
 	bool removal;        /* a site is removed from the mesh */
+	bool needed;         /* what others need is deleted, too (choir_needed.c) */
 	bool trace;
 	uint32_t story; /* of this replicant everything is told; CHOIR_NOBODY: of none */
 	enum choir_mutation mutation;
@@ -88,11 +91,13 @@ struct choir_action {
 	bool skipped;
 	struct choir_request request;
 	/* what came of it */
-	uint32_t open;     /* submissions without an answer */
-	bool maybe;        /* an answer may have got lost */
-	bool acknowledged; /* 2xx */
-	bool refused;      /* 4xx, or it was not taken */
-	bool undecided;    /* the service's answer was lost, and the user was told so */
+	uint32_t open;      /* submissions without an answer */
+	bool maybe;         /* an answer may have got lost */
+	bool acknowledged;  /* 2xx */
+	bool refused;       /* 4xx, or it was not taken */
+	bool undecided;     /* the service's answer was lost, and the user was told so */
+	bool needed_asked;  /* of a delete: it was said */
+	uint32_t needed_by; /* by whom it is needed; as bits */
 	struct replica_op_id op;
 };
 
@@ -367,6 +372,8 @@ bool choir_blob_here(struct choir_site *it, uint32_t token);
 void choir_blob_drop(struct choir_site *it, uint32_t token);
 
 /* choir_service.c: the application at a site */
+bool choir_is_dangling(const struct choir_site *it,
+                       const struct choir_request *request); /* what it needs is not there */
 void choir_call(struct choir *choir, struct choir_site *it, const struct choir_deed *deed);
 void choir_execute(struct choir *choir, uint32_t call);
 void choir_answer(struct choir *choir, uint32_t call);
@@ -398,6 +405,15 @@ void choir_found_commit(struct choir *choir, struct choir_site *it, struct str k
 void choir_names_draw(const struct choir *choir, struct choir_replicant *it);
 void choir_names_action(const struct choir *choir, struct sim_random *random, struct choir_action *action);
 bool choir_names_converged(struct choir *choir, struct buf *why, uint32_t *of);
+
+/* choir_needed.c */
+void choir_needed_action(const struct choir *choir, struct sim_random *random, struct choir_action *action);
+/* Who needs what is deleted, and is on its way as far as that site knows. How many. */
+uint32_t choir_needed_by(struct choir *choir, struct choir_site *it, struct choir_action *action,
+                         struct replica_id ids[CHOIR_NEEDING]);
+/* Its id may have come with a delete of what it needs, where nothing else is known of it. */
+bool choir_needed_names(const struct choir *choir, const struct choir_replicant *of, const struct choir_site *it);
+void choir_check_needed(struct choir *choir, struct choir_site *it, const struct choir_request *request);
 
 /* choir_members.c */
 void choir_plan_members(struct choir *choir);

@@ -68,7 +68,8 @@ static void must_be_member(struct choir *choir, uint32_t replicant, void *contex
 {
 	const struct hearing *hearing = context;
 	const struct choir_replicant *it = &choir->replicants[replicant];
-	if (!it->conflict && choir_member_of(it, hearing->who->number) == CHOIR_NOBODY)
+	if (!it->conflict && !choir_needed_names(choir, it, hearing->who) &&
+	    choir_member_of(it, hearing->who->number) == CHOIR_NOBODY)
 		choir_violation(choir, replicant, "s%" PRIu32 " is no member, and %s it", hearing->who->number, hearing->what);
 }
 

@@ -134,7 +134,10 @@ static bool expect(struct choir *choir, struct choir_site *it, const struct choi
 	bool exists = false;
 	for (uint32_t i = 0; i < length; i++) {
 		const struct choir_op *op = &issued.ops[issued.sequence[i]];
-		bool makes = op->effect == ORDER_CREATE || (op->effect == ORDER_REPLACE && choir_types[of->kind].chosen);
+		/* A state that was given makes it, also where its create is let be. */
+		bool given = op->repair && op->facet == 0;
+		bool makes =
+			op->effect == ORDER_CREATE || (op->effect == ORDER_REPLACE && (choir_types[of->kind].chosen || given));
 		if (makes && !exists)
 			*state = (struct choir_state){0};
 		exists = makes || (exists && op->effect != ORDER_DELETE);

@@ -130,8 +130,12 @@ static void host_execute(void *context, const struct replica_task *task)
 	if (task->request) {
 		buf_put(&deed->bytes, task->request->body);
 		deed->fresh = str_equal(task->request->secret, STR("fresh"));
-		if (task->kind == REPLICA_RUN && !task->first) /* a user does not wait for what is due again */
+		if (task->kind == REPLICA_RUN && !task->first) { /* a user does not wait for what is due again */
 			choir_check_task(it->choir, it, task->op, task->request->body);
+			struct choir_request request;
+			if (task->op.site != it->id && choir_request_parse(task->request->body, &request))
+				choir_check_needed(it->choir, it, &request);
+		}
 	}
 	sim_alloc_account(before);
 }

@@ -80,7 +80,7 @@ static enum replica_outcome_kind say(struct choir_call *call, enum replica_outco
 	return outcome;
 }
 
-static bool is_dangling(struct choir_site *it, const struct choir_request *request)
+bool choir_is_dangling(const struct choir_site *it, const struct choir_request *request)
 {
 	for (uint32_t i = 0; request->value.refers && i < it->items_count; i++)
 		if (it->items[i].number != 0 && it->items[i].replicant == request->value.refers - 1)
@@ -117,7 +117,7 @@ void choir_item_make(struct choir *choir, struct choir_site *it, const struct ch
 static enum replica_outcome_kind create(struct choir *choir, struct choir_site *it, struct choir_call *call)
 {
 	const struct choir_request *request = &call->request;
-	if (is_dangling(it, request))
+	if (choir_is_dangling(it, request))
 		return say(call, REPLICA_REFUSED, 422);
 	if (request->name && item_named(it, (enum choir_kind)request->kind, request->name))
 		return say(call, REPLICA_REFUSED, 409);

@@ -21,6 +21,7 @@ enum {
 	PLACED_CHANCE = 60,
 	WITNESS_CHANCE = 60,
 	SECRET_CHANCE = 50,
+	SERVER_CHANCE = 40, /* more of those that need others, if these are deleted */
 	JUDGE_CHANCE = 3,
 	RARELY_CHANCE = 50, /* hardly anything sets the whole of it: */
 	RARE_CHANCE = 5,
@@ -97,6 +98,8 @@ static void draw_rules(struct choir *choir, struct sim_random *random, struct ch
 
 static enum choir_kind draw_kind(struct choir *choir, struct sim_random *random)
 {
+	if (choir->options.needed && choir->options.types >> CHOIR_SERVER & 1 && chance(random, SERVER_CHANCE))
+		return CHOIR_SERVER;
 	for (;;) {
 		uint32_t kind = (uint32_t)sim_random_below(random, CHOIR_KINDS);
 		if (choir->options.types >> kind & 1)
@@ -213,6 +216,9 @@ static void draw_action(struct choir *choir, struct sim_random *random, uint32_t
 		action->site = it->members[sim_random_below(random, it->members_count)];
 	action->keyed = chance(random, KEY_CHANCE);
 	draw_request(choir, random, action, creates ? CHOIR_CREATE : draw_verb(choir, random, it));
+	if (choir->options.needed && !creates)
+		choir_needed_action(choir, random, action);
+	it = &choir->replicants[action->replicant];
 	action->request.token = number + 1;
 	for (uint32_t i = 0; i < CHOIR_FIELDS; i++)
 		action->request.value.fields[i] = action->request.token;
@@ -290,7 +296,7 @@ struct asking {
 	char name[16];
 	char blob[32];
 	site_id members[CHOIR_SITES];
-	struct replica_id reference;
+	struct replica_id references[CHOIR_NEEDING];
 };
 
 static void fill_create(struct choir *choir, struct asking *asking, const struct choir_replicant *it)
@@ -343,10 +349,13 @@ static void fill(struct choir *choir, struct asking *asking, const struct choir_
 		choir_blob_spool(&choir->sites[action->site], action->request.token);
 	}
 	if (action->request.value.refers) {
-		asking->reference = choir->replicants[action->request.value.refers - 1].id;
-		submission->request.references = &asking->reference;
+		asking->references[0] = choir->replicants[action->request.value.refers - 1].id;
 		submission->request.references_count = 1;
 	}
+	if (choir->options.needed && verb == CHOIR_DELETE)
+		submission->request.references_count =
+			choir_needed_by(choir, &choir->sites[action->site], origin_of(choir, number), asking->references);
+	submission->request.references = asking->references;
 	if (action->keyed) {
 		snprintf(asking->key, sizeof(asking->key), "user-%" PRIu32, action->request.token);
 		submission->key = str_of(asking->key);
@@ -518,7 +527,9 @@ static enum replica_verdict decide(struct choir *choir, struct choir_site *it, c
 	uint32_t dice = (uint32_t)sim_random_below(&choir->random, 100);
 	if (state != REPLICA_IN_DOUBT) {
 		bool lets_be = dice < (is_waited_for(choir, it, op) || is_in_the_way(choir, it, op) ? 50 : 10);
-		return op->request.poison >> it->number & 1 && lets_be ? REPLICA_DISMISS : REPLICA_RETRY;
+		bool hopeless = op->request.poison >> it->number & 1 ||
+		                (choir->options.needed && op->effect == ORDER_CREATE && choir_is_dangling(it, &op->request));
+		return hopeless && lets_be ? REPLICA_DISMISS : REPLICA_RETRY;
 	}
 	if (makes(choir, it, op))
 		return REPLICA_RETRY;

@@ -39,6 +39,7 @@ static const char usage[] =
 	"  --weak              some resources are\n"
 	"  --placed            some lie at some of their sites only\n"
 	"  --removal           a site is removed from the mesh\n"
+	"  --needed            what others refer to is deleted, too\n"
 	"  --members           sites are added to resources, dropped, and moved\n"
 	"  --found             some resources were there before, and are adopted (with --members)\n"
 	"  --trace             tell everything that happens\n"
@@ -64,6 +65,8 @@ static void put_command(void *context, struct buf *out)
 		buf_printf(out, " --found");
 	if (choir->removal)
 		buf_printf(out, " --removal");
+	if (choir->needed)
+		buf_printf(out, " --needed");
 	if (settings->common.varies) {
 		buf_printf(out, " --vary%s%s%s", choir->rivals ? " --rivals" : "", choir->names ? " --names" : "",
 		           settings->loses ? " --losing-deletes" : "");
@@ -198,6 +201,7 @@ enum {
 	OPTION_REMOVAL,
 	OPTION_PLACED,
 	OPTION_STORY,
+	OPTION_NEEDED,
 };
 
 static const struct option options[] = {
@@ -213,6 +217,7 @@ static const struct option options[] = {
 	{"found", no_argument, NULL, OPTION_FOUND},
 	{"removal", no_argument, NULL, OPTION_REMOVAL},
 	{"placed", no_argument, NULL, OPTION_PLACED},
+	{"needed", no_argument, NULL, OPTION_NEEDED},
 	{"story", required_argument, NULL, OPTION_STORY},
 	{0},
 };
@@ -260,6 +265,7 @@ static void set(void *context, int option, const char *value)
 	case OPTION_FOUND: choir->found = choir->members = true; break;
 	case OPTION_REMOVAL: choir->removal = true; break;
 	case OPTION_PLACED: choir->placed = true; break;
+	case OPTION_NEEDED: choir->needed = true; break;
 	case OPTION_STORY: choir->story = (uint32_t)sim_option_number(value, 0, 1000); break;
 	}
 }

@@ -220,4 +220,13 @@ static const struct sim_named_seed choir_named_removed[] = {
      92642, 200},
 };
 
+/* What others refer to is deleted, too: cheops-sim-replica --vary --needed --seed SEED --steps STEPS. */
+static const struct sim_named_seed choir_named_needed[] = {
+	{"what refers to something that is deleted here, and whose delete another site has refused, waited for it for ever",
+     320, 200},
+	{"the same, where it had been rejected before, and was to be tried again", 1081, 200},
+	{"in a check: a create was rejected when it was to be run once more, and let be; then another site gave the state",
+     3593, 200},
+};
+
 #endif

@@ -49,6 +49,7 @@ static void must_fail(enum choir_mutation mutation, const char *text)
 		options.faults = 10;
 		options.mutation = mutation;
 		options.weak = mutation == CHOIR_ECHO;
+		options.needed = mutation == CHOIR_OBLIVIOUS;
 		struct outcome outcome = run(&options);
 		found = !outcome.sound && strstr(buf_c(&outcome.violations), text) != NULL;
 		buf_put(&said, buf_str(&outcome.violations));
@@ -272,6 +273,7 @@ static const struct {
 	{CHOIR_SWAPPED, "takes the id at"},
 	{CHOIR_CREDULOUS, "has met a session"},
 	{CHOIR_ECHO, "which is weak"},
+	{CHOIR_OBLIVIOUS, "which needs what it deletes"},
 };
 
 static void test_the_checks_can_fail(void **state)
@@ -342,6 +344,7 @@ static void run_named(const struct sim_named_seed *named, size_t count, const st
 		options.members = world->members || world->found;
 		options.found = world->found;
 		options.removal = world->removal;
+		options.needed = world->needed;
 		choir_options_vary(&options);
 		print_message("# %s\n", named[i].what);
 		must_be_sound(&options);
@@ -366,6 +369,8 @@ static void test_runs_that_failed_once(void **state)
 	          &(struct choir_options){.members = true, .placed = true});
 	run_named(choir_named_removed, sizeof(choir_named_removed) / sizeof(choir_named_removed[0]),
 	          &(struct choir_options){.removal = true, .members = true, .placed = true});
+	run_named(choir_named_needed, sizeof(choir_named_needed) / sizeof(choir_named_needed[0]),
+	          &(struct choir_options){.needed = true});
 }
 
 int main(void)
