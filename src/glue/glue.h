@@ -332,6 +332,7 @@ struct str glue_operation_object(const struct glue_operation *operation);
 struct glue_list_about {
 	struct str list; /* pointer to the array */
 	struct str next; /* to what says that there is another page; "": nothing does */
+	struct str most; /* asks for the longest page, in a query: "limit=1000"; "": pages have no bound of their own */
 };
 
 /* A list over several collections, of a type whose ids are unique in each: /pods, where items are /namespaces/{namespace}/pods/{name}. Can its

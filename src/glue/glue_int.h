@@ -137,6 +137,7 @@ struct glue_type {
 	struct glue_texts paging;        /* members of a list's query that ask for a page, */
 	struct glue_texts sort;          /* or an order */
 	struct str next;                 /* what says in a list that there is another page; "": nothing does */
+	struct str most;                 /* what asks for the longest page; "" */
 	struct glue_references in_body;
 	struct glue_references in_query;
 	struct glue_references in_path; /* by the names of variables */

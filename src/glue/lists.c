@@ -1,7 +1,7 @@
 /* What a description says of lists beyond where they are: which members of a query ask for a page or an order. Lists of several sites
  * cannot be cut or sorted by asking each site for a part, so who puts them together has to know these (gather.h).
  *
- *     paging: {query: [limit, marker], next: /next}
+ *     paging: {query: [limit, marker], next: /next, most: limit=1000}
  *     sort: [sort_key, sort_dir]
  */
 #include "glue/load.h"
@@ -17,10 +17,35 @@ static bool read_member(struct glue_load *load, const struct yaml_entry *entry, 
 	return glue_name(load, entry, "a member of the query, such as `limit`", name);
 }
 
+/* MEMBER=VALUE, of a member that asks for a page; it goes into queries as it is. */
+static bool is_most(const struct glue_type *type, struct str text)
+{
+	const char *equals = memchr(text.at, '=', text.length);
+	struct str member = str_make(text.at, equals ? (size_t)(equals - text.at) : 0);
+	struct buf encoded = {0};
+	bool known = false;
+	for (uint32_t i = 0; i < type->paging.count; i++)
+		known |= str_equal(type->paging.at[i], member);
+	percent_encode(&encoded, text);
+	bool plain = encoded.length == text.length + 2; /* but for the one `=` */
+	buf_free(&encoded);
+	return known && plain && member.length + 1 < text.length;
+}
+
+static void read_most(struct glue_load *load, const struct yaml_entry *entry, struct glue_type *type)
+{
+	if (glue_text(load, entry, "what asks for the longest page, such as `limit=1000`", &type->most) &&
+	    !is_most(type, type->most))
+		glue_complain(load, ERR_INVALID, entry->value->start_mark,
+		              "`most` is " TEXT_NAME_FMT
+		              "; it is one of the members of `query` and its value, such as limit=1000",
+		              TEXT_NAME(type->most));
+}
+
 void glue_read_paging(struct glue_load *load, const struct yaml_entry *entry, struct glue_type *type)
 {
-	enum { QUERY, NEXT, KEYS };
-	static const char *const keys[] = {[QUERY] = "query", [NEXT] = "next", NULL};
+	enum { QUERY, NEXT, MOST, KEYS };
+	static const char *const keys[] = {[QUERY] = "query", [NEXT] = "next", [MOST] = "most", NULL};
 	struct yaml_entry found[KEYS] = {0};
 	if (!glue_keys(load, entry, keys, "paging: {query: [limit, marker], next: /next}", found))
 		return;
@@ -29,6 +54,8 @@ void glue_read_paging(struct glue_load *load, const struct yaml_entry *entry, st
 	if (found[NEXT].value != NULL && glue_pointer(load, &found[NEXT], &type->next) && type->next.length == 0)
 		glue_complain(load, ERR_INVALID, found[NEXT].value->start_mark,
 		              "`next` is the whole body; it is the place that says that there is another page, such as /next");
+	if (found[MOST].value != NULL)
+		read_most(load, &found[MOST], type);
 }
 
 void glue_read_sort(struct glue_load *load, const struct yaml_entry *entry, struct glue_type *type)
@@ -41,7 +68,7 @@ void glue_read_sort(struct glue_load *load, const struct yaml_entry *entry, stru
 bool glue_operation_list(const struct glue_operation *operation, struct glue_list_about *about)
 {
 	const struct glue_type *type = operation->type;
-	*about = (struct glue_list_about){.list = type->list, .next = type->next};
+	*about = (struct glue_list_about){.list = type->list, .next = type->next, .most = type->most};
 	return operation->effect == GLUE_LIST && operation->answer == GLUE_BODY_LIST;
 }
 

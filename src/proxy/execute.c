@@ -150,6 +150,8 @@ void proxy_build_request(struct proxy_exchange *exchange, struct http_head *head
 		proxy_put_peer_target(exchange, out);
 	else
 		proxy_put_local_target(exchange, out);
+	if (exchange->trial && exchange->trial->gather)
+		proxy_gather_put_most(exchange, out);
 	buf_put(out, STR(" HTTP/1.1\r\n"));
 	if (exchange->wants_upgrade) {
 		buf_put(out, STR("Connection: Upgrade\r\nUpgrade: "));

@@ -97,6 +97,7 @@ static int look_at_list(struct proxy_exchange *exchange)
 	if (asks != GLUE_QUERY_FREE)
 		return refuse_query(exchange, asks, member);
 	exchange->trial->gather->lists = true;
+	exchange->trial->gather->most = about.most;
 	return 0;
 }
 
@@ -130,6 +131,15 @@ int proxy_gather_new(struct proxy_exchange *exchange, const struct scope_plan *p
 }
 
 /* ---- The request ------------------------------------------------------------------------------------------------- */
+
+void proxy_gather_put_most(const struct proxy_exchange *exchange, struct buf *out)
+{
+	struct str most = exchange->trial->gather->most, target = exchange->target;
+	if (most.length == 0)
+		return;
+	buf_put_char(out, target.length > 0 && memchr(target.at, '?', target.length) ? '&' : '?');
+	buf_put(out, most);
+}
 
 /* Does a list of words have this one? */
 static bool has_word(struct str list, struct str word)

@@ -44,6 +44,7 @@ struct proxy_gather {
 	uint32_t unknown; /* sites of what is divided that nobody knows here */
 	uint64_t sites;   /* a digest of all that have parts of it: cross_sites_digest() */
 	struct str *names;
+	struct str most; /* asks each site for as much of its list as it gives at once; "" */
 	struct glue_gather *merger;
 	const struct cross_rule *rules; /* for what is divided */
 	uint32_t rules_count;
@@ -58,6 +59,8 @@ struct proxy_gather *proxy_gather_of_trial(struct proxy_exchange *exchange);
 /* What the request says of the answer; drops what would make parts of it useless. 0, or it was answered. */
 int proxy_gather_read(struct proxy_exchange *exchange, struct http_head *head);
 void proxy_gather_advance(struct proxy_exchange *exchange);
+/* Behind the target of the request to one of them. */
+void proxy_gather_put_most(const struct proxy_exchange *exchange, struct buf *out);
 /* The head of an attempt's answer, what follows it, or its failure. */
 void proxy_gather_head(struct proxy_attempt *attempt, struct http_head *head);
 void proxy_gather_changed(struct proxy_attempt *attempt);

@@ -25,6 +25,14 @@ def test_they_are_refused_with_a_reason(cloud, query, member, what):
     assert cloud.get("/v2/images?" + query, scope="Site1").status == 200  # at one site they are the site's affair
 
 
+@pytest.mark.parametrize("query, sent", [("", "?limit=1000"), ("?name=in:a,b", "?name=in:a,b&limit=1000")])
+def test_each_site_is_asked_for_as_much_as_it_gives_at_once(cloud, query, sent):
+    assert cloud.get("/v2/images" + query, scope="Site1 & Site2").status == 200
+    assert [service.paths for service in cloud.sites.values()] == [["/v2/images" + sent]] * 2
+    assert cloud.get("/v2/images" + query, scope="Site2").status == 200  # at one site pages are its own affair
+    assert cloud.sites["Site2"].paths[1:] == ["/v2/images" + query]
+
+
 def test_a_site_with_more_pages_says_so(cloud):
     cloud.say(Site1=lists_lab.images("one"), Site2=json.dumps({"images": [{"name": "two"}], "next": "/v2/images?marker=x"}).encode())
     answer = cloud.get("/v2/images", scope="Site1 & Site2")

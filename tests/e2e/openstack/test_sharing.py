@@ -236,7 +236,7 @@ def test_lists_of_images(lab):
 
 
 def test_a_list_of_more_than_one_page(lab):
-    """The first of each site, and a word on who has more. At one site the client follows the pages as ever."""
+    """Glance gives 25 images, unless it is asked for more: it is, of several sites. At one site the client follows the pages as ever."""
     lab.delete_images()
     names = {lab.name("image") for _ in range(27)}
     for name in names:
@@ -245,8 +245,7 @@ def test_a_list_of_more_than_one_page(lab):
     lab.make_image("Site1", here)
     both = lab.openstack("Site2", "image list -f json", "{image: Site2 & Site1}")
     listed = {known["Name"] for known in both.json}
-    assert here in listed and len(listed & names) == 25
-    assert '"Site2";reason=more-pages' in both.err
+    assert listed >= names | {here} and "more-pages" not in both.err
     assert {known["Name"] for known in lab.openstack("Site1", "image list -f json", "{image: Site2}").json} == names
     lab.delete_images()
 

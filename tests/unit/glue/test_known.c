@@ -25,7 +25,7 @@ static const char description[] =
 	"    item: /images/{id}\n"
 	"    object: /image\n"
 	"    list: /images\n"
-	"    paging: {query: [limit, marker], next: /next}\n"
+	"    paging: {query: [limit, marker], next: /next, most: limit=100}\n"
 	"    sort: order\n"
 	"    id: [/id, /uuid]\n"
 	"    name: /name\n"
@@ -392,6 +392,7 @@ static void lists_and_what_is_asked_of_them(void **state)
 	struct str member;
 	assert_true(glue_operation_list(list, &about));
 	assert_true(str_equal(about.list, STR("/images")) && str_equal(about.next, STR("/next")));
+	assert_true(str_equal(about.most, STR("limit=100")));
 	assert_false(glue_operation_list(operation_of(glue, "image", "GET /images/1"), &about));
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		assert_int_equal(glue_list_query(list, str_of(cases[i].query), &member), cases[i].asks);
