@@ -1,16 +1,16 @@
 /* Equal states give equal texts: what may differ between replicas is left out, and the rest is written in one way.
  *
  *   members   sorted by their names, byte by byte; a name that is there twice stays so, in its order
- *   elements  in their order: an array's order may mean something, and nothing says that it does not
+ *   elements  in their order, which may mean something; those of which the description says that it does not (`sets`) like members
  *   strings   escaped where they have to be, and nowhere else
  *   numbers   as they are written. Made into doubles, two large ids that differ would be equal, and that is worse than to call
  *             1 and 1.0 different: replicas run the same software, and who is told of a difference can look at it
  *   links     without the host: each site has its own
  *   space     none
  *
- * An object's members are written in the order in which they come, each with a comma behind it. When the object ends, it is
+ * An object's members, and a set's elements, are written in the order in which they come, each with a comma behind it. When it ends, it is
  * known where each begins in what was written, and they are put into order there: no tree is made, and besides the text
- * there are only those numbers, of the objects that are open.
+ * there are only those numbers, of what is open.
  */
 #include "glue/glue_int.h"
 #include "glue/json.h"
@@ -20,10 +20,10 @@
 
 #include <stdlib.h>
 
-/* A member as it is written: where, how long `"name":` is, and all of it with its comma. */
+/* A member as it is written: where, how long `"name":` is, and all of it with its comma. Of a set, an element. */
 struct member {
-	uint32_t at; /* from the beginning of what is written */
-	uint32_t key_length;
+	uint32_t at;         /* from the beginning of what is written */
+	uint32_t key_length; /* by which they are sorted */
 	uint32_t length;
 };
 
@@ -34,6 +34,7 @@ struct level {
 	size_t members_before; /* of an object: how many bytes of the members' list are for those around it */
 	size_t at;             /* where its first member or element is written */
 	bool is_object;
+	bool is_sorted; /* an object, or a set */
 };
 
 struct comparison {
@@ -121,7 +122,7 @@ static struct member *members_from(struct comparison *comparison, size_t bytes, 
 	return *count > 0 ? (struct member *)(void *)(comparison->members.at + bytes) : NULL;
 }
 
-/* Puts the members of an object that ends into order. */
+/* Puts the members of an object that ends, or the elements of a set, into order. */
 static void sort_members(struct comparison *comparison, const struct level *level)
 {
 	size_t count;
@@ -142,10 +143,10 @@ static void sort_members(struct comparison *comparison, const struct level *leve
 
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
-/* The places of links are among them, and stay. */
+/* The places of links and sets are among them, and stay. */
 static bool is_left_out(const struct glue_places_node *node)
 {
-	return node && node->is_place && node->kind != GLUE_PLACE_LINK;
+	return node && node->is_place && node->kind != GLUE_PLACE_LINK && node->kind != GLUE_PLACE_SET;
 }
 
 static void key(struct comparison *comparison)
@@ -182,10 +183,14 @@ static void value(struct comparison *comparison)
 {
 	struct glue_json *json = &comparison->json;
 	const struct glue_places_node *node = node_of_value(comparison);
-	comparison->is_link = node && node->is_place && json->kind == GLUE_JSON_STRING;
+	comparison->is_link = node && node->is_place && node->kind == GLUE_PLACE_LINK && json->kind == GLUE_JSON_STRING;
 	if (is_left_out(node)) {
 		glue_json_skip(json);
 		return;
+	}
+	if (json->in_array && comparison->levels[comparison->depth - 1].is_sorted) {
+		struct member element = {.at = (uint32_t)(comparison->out->length - comparison->begin)};
+		buf_put(&comparison->members, str_make((const char *)&element, sizeof(element)));
 	}
 	if (json->kind != GLUE_JSON_OBJECT && json->kind != GLUE_JSON_ARRAY)
 		return;
@@ -195,6 +200,7 @@ static void value(struct comparison *comparison)
 		.members_before = comparison->members.length,
 		.at = comparison->out->length,
 		.is_object = json->kind == GLUE_JSON_OBJECT,
+		.is_sorted = json->kind == GLUE_JSON_OBJECT || (node && node->is_place && node->kind == GLUE_PLACE_SET),
 	};
 }
 
@@ -205,12 +211,14 @@ static void value_end(struct comparison *comparison)
 		return;
 	buf_put_char(comparison->out, ',');
 	const struct level *level = &comparison->levels[comparison->depth - 1];
-	if (level->is_object) {
+	if (level->is_sorted) {
 		size_t count;
 		struct member *members = members_from(comparison, level->members_before, &count);
 		CHECK(members != NULL);
 		struct member *last = &members[count - 1];
 		last->length = (uint32_t)(comparison->out->length - comparison->begin) - last->at;
+		if (!level->is_object)
+			last->key_length = last->length - 1;
 	}
 }
 
@@ -218,7 +226,7 @@ static void close_level(struct comparison *comparison)
 {
 	const struct level *level = &comparison->levels[--comparison->depth];
 	struct buf *out = comparison->out;
-	if (level->is_object)
+	if (level->is_sorted)
 		sort_members(comparison, level);
 	if (out->length > level->at)
 		cut(out, out->length - 1); /* the last comma */
@@ -339,6 +347,8 @@ int glue_comparable(const struct glue_type *type, struct str body, struct buf *o
 		code = add_parts(places, type, err);
 	if (code == 0)
 		code = add_places(places, type, &type->links, GLUE_PLACE_LINK, err);
+	if (code == 0)
+		code = add_places(places, type, &type->sets, GLUE_PLACE_SET, err);
 	if (code == 0)
 		code = glue_places_without(places, body, out, err);
 	glue_places_free(places);

@@ -418,6 +418,7 @@ enum glue_place_kind {
 	GLUE_PLACE_NAME,      /* its natural name: told, hardly ever replaced */
 	GLUE_PLACE_REFERENCE, /* the id of another item, of `type` */
 	GLUE_PLACE_LINK,      /* a URL in which an id may be a segment of the path */
+	GLUE_PLACE_SET,       /* an array whose order says nothing: where states are compared */
 };
 
 struct glue_place {

@@ -132,6 +132,7 @@ struct glue_type {
 	struct str natural_name; /* its name ("": has none), */
 	struct glue_texts links;
 	struct glue_texts volatiles;     /* and to what may differ between replicas, */
+	struct glue_texts sets;          /* in any order, */
 	struct glue_texts derived;       /* what its service finds out by itself, */
 	struct glue_texts preconditions; /* or has to be so for a request to be carried out */
 	struct glue_texts paging;        /* members of a list's query that ask for a page, */

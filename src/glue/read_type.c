@@ -20,6 +20,7 @@ enum {
 	FIND,
 	LINKS,
 	VOLATILE,
+	SETS,
 	DERIVED,
 	PRECONDITIONS,
 	REFERENCES,
@@ -50,6 +51,7 @@ static const char *const type_keys[] = {[COLLECTION] = "collection",
                                         [FIND] = "find",
                                         [LINKS] = "links",
                                         [VOLATILE] = "volatile",
+                                        [SETS] = "sets",
                                         [DERIVED] = "derived",
                                         [PRECONDITIONS] = "preconditions",
                                         [REFERENCES] = "references",
@@ -265,6 +267,8 @@ static void read_object(struct glue_load *load, const struct yaml_entry found[TY
 		type->links = glue_list(load, &found[LINKS], LIMIT_GLUE_POINTERS, glue_pointer);
 	if (found[VOLATILE].value != NULL)
 		type->volatiles = glue_list(load, &found[VOLATILE], LIMIT_GLUE_POINTERS, glue_pointer);
+	if (found[SETS].value != NULL)
+		type->sets = glue_list(load, &found[SETS], LIMIT_GLUE_POINTERS, glue_pointer);
 	if (found[DERIVED].value != NULL)
 		type->derived = glue_list(load, &found[DERIVED], LIMIT_GLUE_POINTERS, glue_pointer);
 	if (found[PRECONDITIONS].value != NULL)
@@ -279,8 +283,8 @@ static void read_object(struct glue_load *load, const struct yaml_entry found[TY
 		glue_read_relied(load, &found[RELIED], type);
 	if (found[CROSS].value != NULL)
 		glue_read_cross(load, &found[CROSS], type);
-	uint32_t pointers = type->ids.count + type->links.count + type->volatiles.count + type->derived.count +
-	                    type->preconditions.count + type->in_body.count;
+	uint32_t pointers = type->ids.count + type->links.count + type->volatiles.count + type->sets.count +
+	                    type->derived.count + type->preconditions.count + type->in_body.count;
 	if (pointers > LIMIT_GLUE_POINTERS)
 		glue_complain(load, ERR_LIMIT,
 		              found[LINKS].value != NULL ? found[LINKS].key_node->start_mark : (yaml_mark_t){0},

@@ -74,6 +74,22 @@ static void within_the_object(void **state)
 	buf_free(&out);
 }
 
+struct texts {
+	const char *body, *text;
+};
+
+static void must_become(const struct glue_type *type, const struct texts *cases, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct buf out = {0};
+		struct err err = {0};
+		if (glue_comparable(type, str_of(cases[i].body), &out, &err))
+			fail_msg("%s: %s", cases[i].body, err.text);
+		assert_string_equal(buf_c(&out), cases[i].text);
+		buf_free(&out);
+	}
+}
+
 /* Each site builds them with a host of its own. */
 static void links(void **state)
 {
@@ -81,9 +97,7 @@ static void links(void **state)
 	static struct str places[] = {STR_INIT("/self"), STR_INIT("/links/*/href"), STR_INIT("/updated_at")};
 	static const struct glue_type type = {
 		.name = STR_INIT("t.linked"), .volatiles = {volatiles, COUNT(volatiles)}, .links = {places, COUNT(places)}};
-	static const struct {
-		const char *body, *text;
-	} cases[] = {
+	static const struct texts cases[] = {
 		{"{\"self\":\"http://10.0.0.1:9292/v2/images/1\"}", "{\"self\":\"/v2/images/1\"}"},
 		{"{\"self\":\"https:\\/\\/h\\/x?y=http://h/\"}", "{\"self\":\"/x?y=http://h/\"}"},
 		{"{\"self\":\"//h/x#z\"}", "{\"self\":\"/x#z\"}"},
@@ -99,14 +113,27 @@ static void links(void **state)
 		/* what may differ is left out, a link or not */
 		{"{\"updated_at\":\"http://h/x\"}", "{}"},
 	};
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct buf out = {0};
-		struct err err = {0};
-		if (glue_comparable(&type, str_of(cases[i].body), &out, &err))
-			fail_msg("%s: %s", cases[i].body, err.text);
-		assert_string_equal(buf_c(&out), cases[i].text);
-		buf_free(&out);
-	}
+	must_become(&type, cases, COUNT(cases));
+}
+
+static void sets_are_in_one_order(void **state)
+{
+	(void)state;
+	static struct str places[] = {STR_INIT("/tags"), STR_INIT("/nets/*/ips"), STR_INIT("/updated_at")};
+	static const struct glue_type type = {
+		.name = STR_INIT("t.sets"), .volatiles = {volatiles, 2}, .sets = {places, COUNT(places)}};
+	static const struct texts cases[] = {
+		{"{\"tags\":[\"b\",\"a\",\"c\"],\"x\":[2,1]}", "{\"tags\":[\"a\",\"b\",\"c\"],\"x\":[2,1]}"},
+		{"{\"tags\":[\"ab\", \"a\", \"\\u0061\"]}", "{\"tags\":[\"a\",\"a\",\"ab\"]}"},
+		{"{\"tags\":[]}", "{\"tags\":[]}"},
+		{"{\"tags\":[{\"b\":1,\"a\":[2,1]},{\"a\":[1]},[3,2]]}",
+	     "{\"tags\":[[3,2],{\"a\":[1]},{\"a\":[2,1],\"b\":1}]}"},
+		{"{\"nets\":[{\"ips\":[2,1]},{\"ips\":[4,3,5]}]}", "{\"nets\":[{\"ips\":[1,2]},{\"ips\":[3,4,5]}]}"},
+		/* something else is there, and what is left out stays so */
+		{"{\"tags\":{\"b\":1,\"a\":2},\"nets\":7}", "{\"nets\":7,\"tags\":{\"a\":2,\"b\":1}}"},
+		{"{\"tags\":\"b\",\"updated_at\":[2,1]}", "{\"tags\":\"b\"}"},
+	};
+	must_become(&type, cases, COUNT(cases));
 }
 
 static void what_is_refused(void **state)
@@ -219,8 +246,10 @@ static void test_parts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(canonical),       cmocka_unit_test(within_the_object), cmocka_unit_test(links),
-		cmocka_unit_test(what_is_refused), cmocka_unit_test(test_parts),        cmocka_unit_test(any_order),
+		cmocka_unit_test(canonical),       cmocka_unit_test(within_the_object),
+		cmocka_unit_test(links),           cmocka_unit_test(sets_are_in_one_order),
+		cmocka_unit_test(what_is_refused), cmocka_unit_test(test_parts),
+		cmocka_unit_test(any_order),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
