@@ -525,7 +525,12 @@ static struct glue_replacer for_service(struct proxy_exchange *exchange)
 
 /* ---- Answers for users ---- */
 
-/* Of what is divided, the element is this site's part. */
+static bool is_suggested(const struct proxy_resource *resource)
+{
+	return glue_type_identity(resource->match.type) == GLUE_SUGGESTED;
+}
+
+/* Of what is divided, the element is this site's part. An id that was suggested is the meta-id, and what this site lists by it is its copy. */
 static void put_mark(void *context, const struct glue_place *place, struct str within, struct buf *mark)
 {
 	const struct proxy_resource *resource = context;
@@ -537,7 +542,7 @@ static void put_mark(void *context, const struct glue_place *place, struct str w
 		glue_list_collection_put(&resource->match, within, &collection);
 		name.collection = buf_str(&collection);
 	}
-	bool known = engine_find(resource->to_meta.engine, &name, &found) && !found.by_meta_id;
+	bool known = engine_find(resource->to_meta.engine, &name, &found) && (!found.by_meta_id || is_suggested(resource));
 	buf_free(&collection);
 	if (!known)
 		return;
@@ -576,8 +581,9 @@ struct glue_splicer *proxy_splicer_new(struct proxy_exchange *exchange, const st
 	resource->since = exchange->asked_at;
 	struct glue_replacer meta = chosen ? (struct glue_replacer){NULL, leave_id} : engine_to_meta(&resource->to_meta);
 	struct glue_splicer *splicer = glue_splicer_new(places, &meta);
-	/* Where ids are replaced by meta-ids, and nothing is divided, these are the marks. */
-	struct glue_marker marker = {.context = resource, .mark = chosen || divided ? put_mark : NULL};
+	/* Where ids are replaced by others, the meta-ids, and nothing is divided, these are the marks. */
+	bool looks = chosen || divided || is_suggested(resource);
+	struct glue_marker marker = {.context = resource, .mark = looks ? put_mark : NULL};
 	if (!glue_list_within(&resource->match, &marker.within))
 		marker.within = NULL;
 	*marks = wanted && glue_splicer_mark(splicer, about.list, &marker);

@@ -50,6 +50,14 @@ def boot(lab, site, wanted, called=None):
     assert lab.servers(site)[name]["image"]["id"] == wanted
 
 
+def test_a_list_of_both_shows_it_once(lab):
+    made = create(lab, lab.file(), lab.name("debian"))
+    wait_active(lab, "Site2", made)
+    settled(lab, made)
+    listed = lab.openstack("Site2", "image list -f value -c ID", BOTH).out.split()
+    assert listed.count(made) == 1, listed
+
+
 def test_record_and_bytes_at_both(lab):
     path, name = lab.file(300000), lab.name("debian")
     made = create(lab, path, name)
