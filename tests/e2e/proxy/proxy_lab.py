@@ -273,14 +273,14 @@ def response(status=200, body=b"ok", **fields):
     return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
 
 
-# ---- a service ----------------------------------------------------------------------------------------------------------
-
-
 def acquaint(wire, **fields):
     """Two answers on one connection: from now on the agent knows that the service keeps them, and uses them for all that it is asked."""
     for _ in range(2):
         wire.send(request(**fields))
         assert wire.response().status == 200
+
+
+# ---- a service ----------------------------------------------------------------------------------------------------------
 
 
 class Service:

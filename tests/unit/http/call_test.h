@@ -57,6 +57,8 @@ void forget(struct outcome *outcome);
 void run_bounded(void);
 /* Has the answer sent, all at once or in pieces, and tells what became of it. */
 struct outcome ask_server(void);
+/* A call whose outcome is noted in its context. */
+void ask_by(const struct http_call_options *options);
 int make_loop(void **state);
 int drop_loop(void **state);
 

@@ -9,12 +9,7 @@ static struct outcome ask_with(struct http_pool *pool, bool repeatable)
 	options.repeatable = repeatable;
 	options.method = "POST";
 	options.fields = STR("X-Kept: yes\r\n");
-	struct http_call *call;
-	struct err err = {0};
-	assert_int_equal(http_call_start(&call, loop, &options, &err), 0);
-	assert_int_equal(outcome.times, 0);
-	run_bounded();
-	assert_int_equal(outcome.times, 1);
+	ask_by(&options);
 	return outcome;
 }
 
